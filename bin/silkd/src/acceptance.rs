@@ -116,8 +116,8 @@ pub fn call_one(family: &FamilyEnd, (number, listener): (u32, &Listener), manner
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu_time::CpuTime;
     use crate::family_end::ThreadEnd;
+    use crate::program_thread::ProgramThread;
     use silk_stream::{Arena, Sizes};
     use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
@@ -129,8 +129,9 @@ mod tests {
         let arena = Arena::create(Sizes { rings: 4 << 20, domains: 2 }).unwrap();
         let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
         let mut family = FamilyEnd::new(arena, priorities, (0, 1));
-        let cpu = Arc::new(CpuTime::of(u32::MAX >> 2));
-        (0..n).for_each(|t| family.set_thread(t, Some(ThreadEnd { process: 70 + t, cpu: cpu.clone() })));
+        let thread = Arc::new(ProgramThread::nobody());
+        (0..n)
+            .for_each(|t| family.set_thread(t, Some(ThreadEnd { process: 70 + t, thread: thread.clone() })));
         family
     }
 

@@ -26,7 +26,7 @@ impl Engine {
     pub(crate) fn serve(&mut self, name: SocketName, thread: u32) {
         let raised = self.sockets.find(name).is_some_and(|socket| socket.raised.is_some());
         let extended = raised || self.manner().extend_to.is_some();
-        let used = || self.families.get(&name.family)?.thread(thread)?.cpu.used();
+        let used = || self.families.get(&name.family)?.thread(thread)?.thread.cpu.used();
         let cpu = extended.then(used).flatten();
         if let Some(socket) = self.sockets.find(name) {
             socket.serve_by(thread, cpu.unwrap_or(0));
@@ -62,7 +62,7 @@ impl Engine {
         if began == 0 {
             return 0;
         }
-        let now = family.thread(thread).and_then(|end| end.cpu.used());
+        let now = family.thread(thread).and_then(|end| end.thread.cpu.used());
         now.map_or(0, |now| now.saturating_sub(began))
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::answer::Answer;
 use crate::command::{Command, Event, Orders};
-use crate::cpu_time::CpuTime;
 use crate::family::{Family, Process, State};
 use crate::family_end::ThreadEnd;
 use crate::obeyed::Obeyed;
+use crate::program_thread::ProgramThread;
 use crate::say::say;
 use crate::server::{Member, Server};
 use crate::settings::Settings;
@@ -147,7 +147,14 @@ impl Server {
         answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let pid = self.peers.get(&number).and_then(|p| p.pid);
-        let Some(tid) = pid.and_then(|pid| thread_number::find(pid, tid)) else {
+        let found = pid.and_then(|pid| Some((pid, thread_number::find(pid, tid)?)));
+        let held = found.map(|(pid, found)| Ok((pid, ProgramThread::of(found)?))).transpose();
+        let held = held.map_err(|error: io::Error| Refusal {
+            errno: libc::EAGAIN,
+            why: format!("thread {tid} cannot be told from others: {error}"),
+        })?;
+        // One that ended before it was held may have been replaced by another process's.
+        let Some((_, held)) = held.filter(|(pid, held)| thread_number::is_of(*pid, held.tid())) else {
             let why = format!("thread {tid} is not a thread of the process that asks");
             return Err(Refusal { errno: libc::EPERM, why });
         };
@@ -155,13 +162,13 @@ impl Server {
             || Refusal { errno: libc::EAGAIN, why: "this program has too many threads waiting".into() };
         let known = self.families.get_mut(&family).ok_or_else(too_many)?;
         let thread = known.take_thread(process).ok_or_else(too_many)?;
-        let cpu = Arc::new(CpuTime::of(tid));
-        self.watched.add(&cpu, thread, known.priorities.clone(), known.arena.clone());
+        let held = Arc::new(held);
+        self.watched.add(&held, thread, known.priorities.clone(), known.arena.clone());
         self.set_reserves(family);
         self.tell_all(|| Command::Thread {
             family,
             thread,
-            end: ThreadEnd { process, cpu: cpu.clone() },
+            end: ThreadEnd { process, thread: held.clone() },
             answer: answer.clone(),
         });
         Ok(Reply::Thread { thread })

@@ -2,9 +2,9 @@
 //! and how to reach its threads and event sets.
 
 use crate::acceptance::Manner;
-use crate::cpu_time::CpuTime;
 use crate::files::Files;
 use crate::priority;
+use crate::program_thread::ProgramThread;
 use crate::ringing::Ringing;
 use crate::unblock::Histogram;
 use silk_executor::clock;
@@ -23,8 +23,8 @@ use std::time::Duration;
 pub struct ThreadEnd {
     /// Its process.
     pub process: u32,
-    /// Its kernel id, and what it has used of the CPU.
-    pub cpu: Arc<CpuTime>,
+    /// What the kernel knows of it.
+    pub thread: Arc<ProgramThread>,
 }
 
 /// How long a thread may be on its way to queued connections before another is called as well.
@@ -200,8 +200,7 @@ impl FamilyEnd {
             }
             return true;
         }
-        let scheduling = priority::extended(base, path_priority);
-        let done = priority::set(thread.cpu.tid(), scheduling).is_ok();
+        let done = thread.thread.schedule(priority::extended(base, path_priority)).is_ok();
         if done {
             self.note_priority(number, shown, class);
         }
@@ -377,6 +376,7 @@ mod tests {
         }
         assert!(!family.wake_all(None, &Ringing::default()).any, "nobody has news");
     }
+
     #[test]
     fn who_rings_for_all_sockets_that_there_can_be_is_heard_in_parts_and_in_turn() {
         let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
@@ -397,7 +397,6 @@ mod tests {
         assert_eq!(looked_at.pop(), Some(0), "what is new comes last");
         assert!(looked_at.into_iter().eq(0..silk_stream::MARKS));
     }
-
 
     #[test]
     fn news_of_an_end_presses_nobody_unless_there_is_other_news_too() {

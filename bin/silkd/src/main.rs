@@ -51,6 +51,7 @@ mod port;
 mod ports;
 mod prioritise;
 mod priority;
+mod program_thread;
 mod receive_thread;
 mod receiving;
 mod reloading;

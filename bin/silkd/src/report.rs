@@ -134,7 +134,7 @@ impl Engine {
         let name = SocketName { family: (owner >> 32) as u32, slot: owner as u32 };
         let used = || {
             let (thread, began) = self.sockets.get(name)?.thread().filter(|(_, began)| *began > 0)?;
-            Some(self.families.get(&name.family)?.thread(thread)?.cpu.used()?.saturating_sub(began))
+            Some(self.families.get(&name.family)?.thread(thread)?.thread.cpu.used()?.saturating_sub(began))
         };
         used().unwrap_or(0)
     }
@@ -182,7 +182,7 @@ impl Engine {
             .flat_map(|family| family.threads().map(move |(n, thread)| (family.priority_of(n), thread)))
             .filter(|(priority, _)| priority.is_some_and(|p| self.classes.domain_at(p) == self.domain))
             .map(|(priority, thread)| ThreadReport {
-                tid: thread.cpu.tid(),
+                tid: thread.thread.tid(),
                 priority: priority.unwrap_or(0),
                 demoted: String::new(),
             })

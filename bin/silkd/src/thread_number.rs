@@ -14,12 +14,12 @@ pub fn find(pid: u32, own: u32) -> Option<u32> {
     let numbers = numbers_of(pid, pid)?;
     if numbers.len() == 1 {
         // In the daemon's own namespace. There are no others, or the kernel does not tell.
-        return fs::exists(format!("/proc/{pid}/task/{own}")).ok()?.then_some(own);
+        return is_of(pid, own).then_some(own);
     }
     let namespace = File::open(format!("/proc/{pid}/ns/pid")).ok()?;
     match sys::number_from(namespace.as_fd(), own) {
         // It may be another process's.
-        Ok(found) => fs::exists(format!("/proc/{pid}/task/{found}")).ok()?.then_some(found),
+        Ok(found) => is_of(pid, found).then_some(found),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
         // A kernel before 6.11.
         Err(_) => search(pid, own),
@@ -35,6 +35,11 @@ fn search(pid: u32, own: u32) -> Option<u32> {
     threads.sort_unstable();
     let mut latest = threads.into_iter().rev().take(ASKED);
     latest.find(|thread| numbers_of(pid, *thread).is_some_and(|n| n.last() == Some(&own)))
+}
+
+/// Whether a process has this thread; both are numbers of the daemon's.
+pub fn is_of(pid: u32, thread: u32) -> bool {
+    fs::exists(format!("/proc/{pid}/task/{thread}")).unwrap_or(false)
 }
 
 /// A thread's numbers, from the daemon's namespace to its own (`NSpid`, proc_pid_status(5)).

@@ -3,8 +3,8 @@
 //! too long loses it, and so does the hungriest when all of them together use more of a CPU
 //! than they may. Past Linux's own limit (95 %) *every* real-time thread would stop for 50 ms.
 
-use crate::cpu_time::CpuTime;
 use crate::priority::{self, Scheduling};
+use crate::program_thread::ProgramThread;
 use crate::receiving::Receiving;
 use crate::ringing::Patience;
 use crate::say::say;
@@ -31,7 +31,7 @@ const AWAKE: u128 = 90;
 /// A thread that may have a real-time priority.
 struct Thread {
     /// Gone when no executor knows the thread any more.
-    cpu: Weak<CpuTime>,
+    thread: Weak<ProgramThread>,
     number: u32,
     /// Its family's priorities, plus one; zero: none.
     priorities: Arc<[AtomicU32]>,
@@ -78,10 +78,15 @@ impl Watched {
     }
 
     /// A thread that may be given a priority.
-    pub fn add(&self, cpu: &Arc<CpuTime>, number: u32, priorities: Arc<[AtomicU32]>, arena: Arc<Arena>) {
-        let cpu = Arc::downgrade(cpu);
+    pub fn add(
+        &self,
+        thread: &Arc<ProgramThread>,
+        number: u32,
+        priorities: Arc<[AtomicU32]>,
+        arena: Arc<Arena>,
+    ) {
         let thread = Thread {
-            cpu,
+            thread: Arc::downgrade(thread),
             number,
             priorities,
             arena,
@@ -101,7 +106,7 @@ impl Watched {
     /// What they have used at real-time priorities since this was last asked.
     fn used(&self) -> Duration {
         let mut state = self.lock();
-        state.threads.retain(|thread| thread.cpu.strong_count() > 0);
+        state.threads.retain(|thread| thread.thread.strong_count() > 0);
         state.threads.iter_mut().map(Thread::account).sum()
     }
 
@@ -154,7 +159,7 @@ impl Thread {
 
     /// CPU time since it was last asked for, if it had a priority then.
     fn ran(&mut self) -> Option<Duration> {
-        let now = self.cpu.upgrade()?.used()?;
+        let now = self.thread.upgrade()?.cpu.used()?;
         let before = self.used.replace(now)?;
         Some(Duration::from_nanos(now.saturating_sub(before)))
     }
@@ -166,9 +171,10 @@ impl Thread {
     }
 
     fn demote(&mut self, why: &'static str, demotions: &mut Vec<Demotion>) {
-        let Some(tid) = self.cpu.upgrade().map(|cpu| cpu.tid()) else { return };
+        let Some(thread) = self.thread.upgrade() else { return };
         // A thread that has ended needs no priority.
-        let _ = priority::set(tid, Scheduling::Ordinary);
+        let _ = thread.schedule(Scheduling::Ordinary);
+        let tid = thread.tid();
         if let Some(known) = self.priorities.get(self.number as usize) {
             known.store(0, SeqCst);
         }
@@ -236,13 +242,13 @@ mod tests {
     }
 
     /// The thread of a program, watched; with what keeps it known, and its priorities.
-    fn one(busy: &Busy) -> (Watched, Arc<CpuTime>, Arc<[AtomicU32]>) {
+    fn one(busy: &Busy) -> (Watched, Arc<ProgramThread>, Arc<[AtomicU32]>) {
         let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
         let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
-        let cpu = Arc::new(CpuTime::of(busy.0.id()));
+        let thread = Arc::new(ProgramThread::of(busy.0.id()).unwrap());
         let watched = Watched::default();
-        watched.add(&cpu, 0, priorities.clone(), arena);
-        (watched, cpu, priorities)
+        watched.add(&thread, 0, priorities.clone(), arena);
+        (watched, thread, priorities)
     }
 
     fn look(watched: &Watched, passed: Duration, limit: Duration, cap: f64) {
@@ -250,20 +256,20 @@ mod tests {
         watched.look(passed, limit, cap);
     }
 
-    fn wait_until_it_has_worked(cpu: &CpuTime) {
-        let before = cpu.used();
-        while cpu.used().unwrap_or(0) <= before.unwrap_or(0) + 1000 {}
+    fn wait_until_it_has_worked(thread: &ProgramThread) {
+        let before = thread.cpu.used();
+        while thread.cpu.used().unwrap_or(0) <= before.unwrap_or(0) + 1000 {}
     }
 
     #[test]
     fn a_thread_that_never_sleeps_is_demoted_and_remembered() {
         let busy = Busy::start();
-        let (watched, cpu, priorities) = one(&busy);
-        wait_until_it_has_worked(&cpu);
+        let (watched, thread, priorities) = one(&busy);
+        wait_until_it_has_worked(&thread);
         priorities[0].store(3, SeqCst);
         look(&watched, Duration::from_nanos(1), Duration::from_nanos(1), 1e18);
         assert!(watched.demotions().is_empty(), "one look compares nothing");
-        wait_until_it_has_worked(&cpu);
+        wait_until_it_has_worked(&thread);
         look(&watched, Duration::from_nanos(100), Duration::from_nanos(100), 1e18);
         assert_eq!(priorities[0].load(SeqCst), 0);
         assert_eq!(watched.demotions()[0].tid, busy.0.id());
@@ -272,11 +278,11 @@ mod tests {
     #[test]
     fn the_hungriest_pays_for_all() {
         let busy = Busy::start();
-        let (watched, cpu, priorities) = one(&busy);
-        wait_until_it_has_worked(&cpu);
+        let (watched, thread, priorities) = one(&busy);
+        wait_until_it_has_worked(&thread);
         priorities[0].store(3, SeqCst);
         look(&watched, WINDOW, Duration::from_secs(9), 1e-9);
-        wait_until_it_has_worked(&cpu);
+        wait_until_it_has_worked(&thread);
         look(&watched, Duration::from_nanos(10), Duration::from_secs(9), 1e-9);
         assert!(watched.demotions().is_empty(), "a window is not over");
         look(&watched, WINDOW, Duration::from_secs(9), 1e-9);
@@ -286,14 +292,14 @@ mod tests {
     #[test]
     fn who_has_no_priority_is_left_alone_and_who_is_gone_forgotten() {
         let busy = Busy::start();
-        let (watched, cpu, _) = one(&busy);
-        wait_until_it_has_worked(&cpu);
+        let (watched, thread, _) = one(&busy);
+        wait_until_it_has_worked(&thread);
         for _ in 0..3 {
             look(&watched, Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
         }
         assert!(watched.demotions().is_empty());
         assert_eq!(watched.lock().threads.len(), 1);
-        drop(cpu);
+        drop(thread);
         look(&watched, Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
         assert_eq!(watched.lock().threads.len(), 0);
     }
