@@ -28,7 +28,8 @@ impl ProgramThread {
         const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
         let pid = i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let ended = match pidfd_open(pid, THREAD) {
-            Err(Errno::INVAL | Errno::NOSYS) => None,
+            // The last is a filter's of system calls.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
             opened => Some(opened?),
         };
         Ok(Self { cpu: CpuTime::of(tid), ended })

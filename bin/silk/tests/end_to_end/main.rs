@@ -35,6 +35,7 @@ mod iperf;
 mod itself;
 mod last_holder;
 mod listening;
+mod many_paths;
 mod modes;
 mod moving;
 mod named_paths;
