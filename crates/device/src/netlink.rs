@@ -17,7 +17,7 @@ use std::fmt;
 use std::io;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    DoneMessage, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -28,6 +28,9 @@ pub use neighbour::{Neighbour, Reach};
 pub use rules::{Action, Rule, Rules};
 pub use table::{Table, TableRoute, Target};
 pub use watch::{Change, Watch};
+
+/// Room for a part of a dump, in bytes.
+const ROOM: usize = 32 << 10;
 
 /// Questions to the kernel about its network. Answers are at hand in the kernel, so asking
 /// does not wait for the network; still it is for set-up and first packets, not for every one.
@@ -124,7 +127,7 @@ impl Netlink {
 
     fn each_answer(&mut self, mut take: impl FnMut(RouteNetlinkMessage)) -> Result<(), NetlinkError> {
         loop {
-            let (bytes, _) = self.socket.recv_from_full().map_err(NetlinkError::Socket)?;
+            let bytes = receive(&self.socket).map_err(NetlinkError::Socket)?;
             for message in messages(&bytes) {
                 let message = message?;
                 if message.header.sequence_number != self.sequence {
@@ -132,6 +135,12 @@ impl Netlink {
                 }
                 match message.payload {
                     NetlinkPayload::InnerMessage(answer) => take(answer),
+                    // It may have ended in the middle.
+                    NetlinkPayload::Done(DoneMessage { code: code @ ..0, .. }) => {
+                        return Err(NetlinkError::Refused(io::Error::from_raw_os_error(
+                            code.saturating_neg(),
+                        )));
+                    }
                     NetlinkPayload::Done(_) => return Ok(()),
                     NetlinkPayload::Error(error) if error.code.is_none() => return Ok(()),
                     NetlinkPayload::Error(error) => return Err(NetlinkError::Refused(error.to_io())),
@@ -140,6 +149,17 @@ impl Netlink {
             }
         }
     }
+}
+
+/// What waits next. Into each part of a dump the kernel puts as much as whoever reads has last shown room for, but for 32 KB at most, and
+/// where a single message is longer, such as that of a route with hundreds of next hops, the dump is over.
+fn receive(socket: &Socket) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(ROOM);
+    let (len, _) = socket.recv_from(&mut bytes, libc::MSG_PEEK | libc::MSG_TRUNC)?;
+    bytes.clear();
+    bytes.reserve(len);
+    socket.recv_from(&mut bytes, 0)?;
+    Ok(bytes)
 }
 
 /// The messages of one datagram; the first that cannot be understood is the last.

@@ -179,6 +179,22 @@ fn the_rules_of_both_families() {
 }
 
 #[test]
+fn a_route_with_hundreds_of_next_hops_hides_no_other() {
+    rig::with_veth(|| {
+        let (mut netlink, _) = configure();
+        let hop = |n: u8| format!(" nexthop via 10.0.0.{n} dev right");
+        rig::ip(&format!("route add 172.16.0.0/12{}", (3..=250).map(hop).collect::<String>()));
+        rig::ip("route add 192.168.0.0/16 via 10.0.0.1");
+        let routes = netlink.table(100).unwrap().routes;
+        let hops = |network: [u8; 4]| {
+            let route = routes.iter().find(|route| route.network == IpAddr::from(network))?;
+            if let Target::Over(hops) = &route.target { Some(hops.len()) } else { None }
+        };
+        assert_eq!((hops([172, 16, 0, 0]), hops([192, 168, 0, 0])), (Some(248), Some(1)));
+    });
+}
+
+#[test]
 fn a_neighbour_is_probed_and_found() {
     rig::with_veth(|| {
         let (mut netlink, index) = configure();

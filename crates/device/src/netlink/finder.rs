@@ -1,7 +1,7 @@
 //! Finds neighbours where Linux shares the interface: asks the kernel, and hears when it knows, and when
-//! the interface's addresses or routes may have changed.
+//! the interface itself, its addresses or routes may have changed.
 
-use super::{Change, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Table, Watch};
+use super::{Change, Interface, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Table, Watch};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -19,7 +19,7 @@ pub struct Finder {
     interface: u32,
     /// Asked for and not answered yet.
     waiting: BTreeSet<IpAddr>,
-    /// Addresses or routes have changed since they were asked for.
+    /// The interface, addresses or routes have changed since they were asked for.
     moved: bool,
 }
 
@@ -63,7 +63,12 @@ impl Finder {
     /// What the kernel has found out since.
     pub fn changes(&mut self) -> Vec<Found> {
         let changes = self.watch.changes().unwrap_or_default();
-        let moves = |change: &Change| matches!(change, Change::Addresses | Change::Routes | Change::Missed);
+        let own = self.interface;
+        let moves = |change: &Change| match change {
+            Change::Addresses | Change::Routes | Change::Missed => true,
+            Change::Interface(interface) => interface.index == own,
+            Change::Gone(_) | Change::Neighbour(_) => false,
+        };
         self.moved |= changes.iter().any(moves);
         let neighbours = changes.into_iter().filter_map(|change| match change {
             Change::Neighbour(neighbour) => Some(neighbour),
@@ -72,7 +77,7 @@ impl Finder {
         neighbours.collect::<Vec<Neighbour>>().iter().filter_map(|neighbour| self.answer(neighbour)).collect()
     }
 
-    /// Whether addresses or routes may have changed since [`Self::addresses`] was asked.
+    /// Whether the interface, addresses or routes may have changed since [`Self::addresses`] was asked.
     pub fn has_moved(&self) -> bool {
         self.moved
     }
@@ -90,9 +95,26 @@ impl Finder {
     /// The routing tables now, as [`Netlink::table`] tells it.
     ///
     /// # Errors
-    /// What the kernel said; it may be asked again.
+    /// What the kernel said; it is to be asked again, as for all that has [moved](Self::has_moved).
     pub fn table(&mut self, most: usize) -> Result<Table, NetlinkError> {
-        self.netlink.table(most)
+        let table = self.netlink.table(most);
+        self.moved |= table.is_err();
+        table
+    }
+
+    /// The interface as it is now; `None`: it is gone.
+    ///
+    /// # Errors
+    /// What the kernel said; it is to be asked again, as for all that has [moved](Self::has_moved).
+    pub fn interface(&mut self) -> Result<Option<Interface>, NetlinkError> {
+        match self.netlink.interface_at(self.interface) {
+            Ok(interface) => Ok(Some(interface)),
+            Err(NetlinkError::Refused(error)) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+            Err(error) => {
+                self.moved = true;
+                Err(error)
+            }
+        }
     }
 
     fn answer(&mut self, neighbour: &Neighbour) -> Option<Found> {
@@ -113,6 +135,18 @@ impl Finder {
 mod tests {
     use super::*;
     use std::net::Ipv6Addr;
+
+    #[test]
+    fn who_is_not_told_of_routes_is_to_ask_again() {
+        let mut finder = Finder::open(1).unwrap();
+        finder.addresses().unwrap();
+        assert!(!finder.has_moved());
+        // Nobody is there whom it asks.
+        let socket = netlink_sys::Socket::new(netlink_sys::protocols::NETLINK_ROUTE).unwrap();
+        finder.netlink = Netlink { socket, sequence: 0 };
+        finder.netlink.socket.connect(&netlink_sys::SocketAddr::new(u32::MAX, 0)).unwrap();
+        assert!(finder.table(1).is_err() && finder.has_moved());
+    }
 
     #[test]
     fn what_is_waited_for_is_bounded_whoever_asks() {

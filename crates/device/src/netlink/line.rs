@@ -50,8 +50,8 @@ impl Line {
                 rest = after;
                 match message.kind {
                     _ if message.sequence != self.sequence => {}
-                    DONE => return Ok(answers),
-                    ERROR => return refused(message.body).map(|()| answers),
+                    // It may have ended in the middle.
+                    DONE | ERROR => return refused(message.body).map(|()| answers),
                     _ => answers.extend(parts(message.body)),
                 }
             }

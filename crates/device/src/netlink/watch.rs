@@ -32,7 +32,7 @@ pub enum Change {
     Routes,
     /// A neighbour's state.
     Neighbour(Neighbour),
-    /// Changes were missed because they came too fast: ask everything again.
+    /// Changes were missed because they came too fast, or were not understood: ask everything again.
     Missed,
 }
 
@@ -57,10 +57,10 @@ impl Watch {
             match self.socket.recv_from_full() {
                 Ok((bytes, _)) => {
                     for message in messages(&bytes) {
-                        match message?.payload {
-                            NetlinkPayload::InnerMessage(message) => changes.extend(Change::of(message)),
-                            NetlinkPayload::Overrun(_) => changes.push(Change::Missed),
-                            _ => {}
+                        match message.map(|message| message.payload) {
+                            Ok(NetlinkPayload::InnerMessage(message)) => changes.extend(Change::of(message)),
+                            Ok(NetlinkPayload::Overrun(_)) | Err(_) => changes.push(Change::Missed),
+                            Ok(_) => {}
                         }
                     }
                 }
@@ -91,5 +91,25 @@ impl Change {
             RouteNetlinkMessage::NewNeighbour(neighbour) => Neighbour::of(&neighbour).map(Self::Neighbour),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Write, stderr};
+
+    #[test]
+    fn what_is_not_understood_is_missed_and_hides_nothing_else() {
+        let mut watch = Watch::open().unwrap();
+        let mut own = SocketAddr::new(0, 0);
+        watch.socket.get_address(&mut own).unwrap();
+        let other = Socket::new(NETLINK_ROUTE).unwrap();
+        if other.send_to(&[7; 16], &own, 0).is_err() {
+            let _ = writeln!(stderr(), "SKIPPED, nothing tested: to send to others needs root");
+            return;
+        }
+        let changes = watch.changes().unwrap();
+        assert!(changes.contains(&Change::Missed), "{changes:?}");
     }
 }
