@@ -315,6 +315,13 @@ pub enum Command {
     },
     /// The links stand like this now.
     Standing(Arc<Standing>),
+    /// Our Ethernet address at a device is this now.
+    Station {
+        /// Which.
+        device: u8,
+        /// The address.
+        address: [u8; 6],
+    },
     /// Give a socket's path another priority (SILK §5.3).
     Priority {
         /// Whom to answer: a lifeline of the control thread's.

@@ -47,6 +47,7 @@ pub fn open(settings: &mut Settings) -> Result<Opened, String> {
         _ => open_own(settings)?,
     };
     settings.interfaces.clone_from(&opened.interfaces);
+    settings.devices.clone_from(&opened.links.devices);
     settings.configured = opened.links.standing.clone();
     settings.stand(opened.links.standing.clone());
     settings.addresses = settings.standing.addresses().map(|(address, _)| address).collect();

@@ -402,6 +402,7 @@ impl Executor {
             Command::Classes(classes) => engine.set_classes(classes),
             Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
             Command::Standing(standing) => engine.follow(&standing, now),
+            Command::Station { device, address } => engine.become_station(device, address),
             Command::Report { to, waiting } => engine.begin_report(to, waiting),
             Command::Stop => {}
         }

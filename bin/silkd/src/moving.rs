@@ -1,16 +1,17 @@
 //! Addresses and routers that change while the daemon runs, because Linux shares the interface, or because
 //! routers of IPv6 advertise them on a link of silk's own: new addresses are served too, addresses that
-//! are gone are connected from no more, and routes are followed, by connections that exist too. It must never move an address in the classifier's tables, whose
-//! ports know addresses by their places.
+//! are gone are connected from no more, and routes and the interface's Ethernet address are followed, by connections that
+//! exist too. It must never move an address in the classifier's tables, whose ports know addresses by their places.
 
 use crate::command::Command;
 use crate::engine::Engine;
 use crate::say::say;
 use crate::server::Server;
 use crate::settings::{Settings, is_wide};
-use silk_device::netlink::{Finder, Table};
+use silk_device::netlink::{Finder, Interface, Table};
 use silk_executor::link::{self, ROUTES};
 use silk_modules::arp::Arp;
+use silk_modules::eth::Eth;
 use silk_modules::igmp::Igmp;
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
@@ -109,14 +110,36 @@ impl Server {
         self.looked = Some(Instant::now());
         let locals: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::addresses).collect();
         let table = self.neighbours.first_mut().map(|finder| finder.table(ROUTES));
-        let (Ok(locals), Some(Ok(table))) = (locals, table) else { return };
+        let interfaces: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::interface).collect();
+        let (Ok(locals), Some(Ok(table)), Ok(interfaces)) = (locals, table, interfaces) else { return };
+        let interfaces: Vec<(usize, Interface)> =
+            interfaces.into_iter().enumerate().filter_map(|(number, now)| Some((number, now?))).collect();
+        interfaces.iter().for_each(|(number, now)| self.follow_station(*number, now));
         let had_v4 = self.settings.standing.addresses().any(|(address, _)| address.is_ipv4());
         if had_v4 && !locals.iter().flatten().any(|local| local.address.is_ipv4()) {
             // They are just being configured anew, and looked at again when they are.
             return;
         }
         tell_of_table(&table, &mut self.told_of_table);
-        self.take_over(link::shared(&locals, &table, &self.settings.interfaces));
+        let mut standing = link::shared(&locals, &table, &self.settings.interfaces);
+        for (number, now) in interfaces {
+            let narrower =
+                self.settings.devices.get(number).is_some_and(|device| now.mtu < device.mtu.into());
+            if narrower {
+                standing.narrow(number as u8, now.mtu as u16);
+            }
+        }
+        self.take_over(standing);
+    }
+
+    /// An interface is like this now: it may have another Ethernet address.
+    fn follow_station(&mut self, number: usize, now: &Interface) {
+        let Some(device) = self.settings.devices.get_mut(number) else { return };
+        let address = now.mac.0;
+        if std::mem::replace(&mut device.address, address) != address {
+            say!("silkd: {} has the Ethernet address {} now", now.name, now.mac);
+            self.tell_all(|| Command::Station { device: number as u8, address });
+        }
     }
 
     /// Routers advertise this on a link of silk's own: beside it stands what is configured.
@@ -259,6 +282,13 @@ impl Engine {
             && let Some(nd) = self.core.paths.module_mut::<Nd>()
         {
             nd.redirected(now, hop, link, &mut self.core.port);
+        }
+    }
+
+    /// Our Ethernet address at a device is this now.
+    pub fn become_station(&mut self, device: u8, address: [u8; 6]) {
+        if let Some(eth) = self.core.paths.module_mut::<Eth>() {
+            eth.become_station(device, address);
         }
     }
 

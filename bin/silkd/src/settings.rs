@@ -6,8 +6,8 @@ use crate::ports::{Place, Sides};
 use crate::scout::Recipe;
 use crate::stack;
 use silk_config::Config;
-use silk_modules::Standing;
 use silk_modules::ip::Routes;
+use silk_modules::{Device, Standing};
 use silk_stream::Ways;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ pub struct Settings {
     pub addresses: Vec<IpAddr>,
     /// Linux's numbers of the interfaces that it shares, by device.
     pub interfaces: Vec<u32>,
+    /// The devices: with the Ethernet addresses that they have now, else as they were at first.
+    pub devices: Vec<Device>,
     /// How the links stand.
     pub standing: Standing,
     /// How they stood at first.
@@ -64,6 +66,7 @@ impl Settings {
             addresses: Vec::new(),
             duplicate: Vec::new(),
             interfaces: Vec::new(),
+            devices: Vec::new(),
             standing: Standing::default(),
             configured: Standing::default(),
             routes: Default::default(),

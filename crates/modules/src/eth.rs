@@ -10,7 +10,7 @@
 //! `up` (net): IP, ARP, IP6, ND. `down` (net, needed): the device, VNET.
 //!
 //! # Attributes
-//! Reads `ProtId` (the kind of the frames, set by the module above), `LinkAddress`, and `Groups`:
+//! Reads `ProtId` (the kind of the frames, set by the module above), and `Groups`:
 //! whether frames to groups are heard. The
 //! address to send to is in each message: its sender has had it resolved.
 //!
@@ -53,6 +53,13 @@ impl Eth {
     /// The module for the frames that these tables are about, over these devices.
     pub fn new(tables: Tables, devices: &[Device]) -> Self {
         Self { tables, stations: devices.iter().map(|device| MacAddr(device.address)).collect() }
+    }
+
+    /// Our address at this device is another from now on, for paths that exist too.
+    pub fn become_station(&mut self, device: u8, address: [u8; 6]) {
+        if let Some(station) = self.stations.get_mut(usize::from(device)) {
+            *station = MacAddr(address);
+        }
     }
 
     /// Our place at a device, where there is one.
@@ -111,13 +118,9 @@ pub(crate) struct EthStage {
 }
 
 impl EthStage {
-    /// Where a message came, or is to leave. A path mostly stays with one device.
-    fn place_of(&self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<Place, DropReason> {
-        let device = msg.meta.link.device;
-        if device == self.place.device {
-            return Ok(self.place);
-        }
-        cx.module::<Eth>().place(device).ok_or(DropReason::DeviceRefused)
+    /// Where a message came, or is to leave.
+    fn place_of(cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<Place, DropReason> {
+        cx.module::<Eth>().place(msg.meta.link.device).ok_or(DropReason::DeviceRefused)
     }
 
     /// Whether a frame that came there is for a path of ours.
@@ -138,15 +141,14 @@ impl EthStage {
 
 impl Stage for EthStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
-        let address = cx.attrs().link_address().ok_or(CreateError::Missing("LinkAddress"))?;
         let device = cx.attrs().device().unwrap_or(0);
-        let vlan = cx.module::<Eth>().tables.vlan(device);
-        self.place = Place { device, address: MacAddr(address), vlan };
+        self.place =
+            cx.module::<Eth>().place(device).ok_or(CreateError::NotForPaths("there is no such device"))?;
         Ok(())
     }
 
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        let place = match self.place_of(cx, msg) {
+        let place = match Self::place_of(cx, msg) {
             Ok(place) => place,
             Err(reason) => return reason.into(),
         };
@@ -163,7 +165,7 @@ impl Stage for EthStage {
     }
 
     fn down(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        self.place = match self.place_of(cx, msg) {
+        self.place = match Self::place_of(cx, msg) {
             Ok(place) => place,
             Err(reason) => return reason.into(),
         };

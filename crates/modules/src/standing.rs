@@ -110,6 +110,17 @@ impl Standing {
         }
     }
 
+    /// The link of a device takes IP packets of so many bytes at most.
+    pub fn narrow(&mut self, of: u8, most: u16) {
+        for way in &mut self.ways {
+            if let Leads::Over { link, mtu, .. } = &mut way.leads
+                && *link == of
+            {
+                *mtu = Some(mtu.map_or(most, |mtu| mtu.min(most)));
+            }
+        }
+    }
+
     /// Another station has these: they are not ours any more.
     pub fn give_up(&mut self, duplicate: &[IpAddr]) {
         self.links.iter_mut().for_each(|link| link.retain(|(address, _)| !duplicate.contains(address)));

@@ -7,6 +7,7 @@ use core::net::Ipv4Addr;
 use core::time::Duration;
 use rig::{Host, Options, exchange, ip, mac};
 use silk_modules::arp::Arp;
+use silk_modules::eth::Eth;
 use silk_modules::icmp::REFUSAL;
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::{HeaderTemplate, Leads, Setup, Standing, Way};
@@ -647,4 +648,21 @@ fn packets_that_a_device_makes_of_one_message_have_identifications_of_their_own(
     let (first, second, third) = (send(100), send(0), send(0));
     assert!(second.wrapping_sub(first) >= 10, "the message becomes ten packets");
     assert_eq!(third.wrapping_sub(second), 1);
+}
+
+#[test]
+fn another_ethernet_address_is_that_of_paths_that_exist_too() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    server.create("echo", Attrs::new());
+    let socket = client.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    client.send(socket, at(2, 7), b"one");
+    exchange(&mut client, &mut server);
+    server.paths.module_mut::<Eth>().unwrap().become_station(0, mac(9));
+    client.send(socket, at(2, 7), b"two");
+    let mut datagram = client.sent().remove(0);
+    assert_eq!(server.arrive(&datagram), Some(Outcome::Dropped(DropReason::EthNotForUs)));
+    datagram[..6].copy_from_slice(&mac(9));
+    server.arrive(&datagram);
+    let echoes: Vec<_> = server.sent().iter().map(|frame| frame[6..12].to_vec()).collect();
+    assert_eq!(echoes, [mac(9)]);
 }

@@ -1,8 +1,8 @@
-//! Addresses and routes of a shared interface that change while the daemon runs.
+//! Addresses and routes of a shared interface, and its Ethernet address, that change while the daemon runs.
 
 use crate::files::{Slowly, content, fetch_each, site};
 use crate::host::{Silk, bytes, said, text, within};
-use silk_testkit::netns::{CLIENT, INTERFACE, SERVER};
+use silk_testkit::netns::{CLIENT, INTERFACE, SERVER, SERVER6};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -11,6 +11,32 @@ const LATER: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 2);
 /// An address of the peer's beyond its router, which it is too.
 const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+
+/// Says from which Ethernet address a segment from port 80 comes.
+const FROM: &str = "import socket
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+print('ready', flush=True)
+while True:
+    frame, about = wire.recvfrom(100)
+    if about[2] != socket.PACKET_OUTGOING and frame[23] == 6 and frame[34:36] == bytes([0, 80]):
+        print(':'.join(f'{byte:02x}' for byte in frame[6:12]), flush=True)
+        break
+";
+
+/// Answers each datagram with one that is as long as an ordinary link takes.
+const ECHO: &str = "import socket
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.bind(('0.0.0.0', 7))
+print('ready', flush=True)
+while True:
+    end.sendto(bytes(1472), end.recvfrom(100)[1])
+";
+const ASK: &str = "import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+    end.settimeout(2)
+    end.sendto(b'how long?', (sys.argv[1], 7))
+    assert len(end.recv(2000)) == 1472
+";
 
 /// Waits until the daemon has said that.
 fn hears(silk: &Silk, what: &str) {
@@ -52,6 +78,45 @@ fn an_address_that_goes_is_connected_from_no_more_and_may_come_back() {
     silk.rig.server.ip(["addr", "add", &format!("{LATER}/24"), "dev", INTERFACE]).unwrap();
     let again = || said(silk.on_paths("curl").args(["-sf", "--max-time", "5", &url])).ok;
     assert!(within(Duration::from_secs(10), again), "{}", silk.log("silkd"));
+}
+
+/// A bond takes over a card, a virtual machine moves, somebody writes it down.
+#[test]
+fn another_ethernet_address_is_taken_over_by_new_connections_and_by_those_that_exist() {
+    const ANOTHER: &str = "02:00:00:00:00:77";
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let arguments = ["-m", "http.server", "80", "--bind", "::", "--directory", "site"];
+    let _server = silk.serve("python3", &arguments, 80);
+    let slow = Slowly::fetch(&silk, silk.on_peer("python3"), SERVER, 80);
+    assert!(within(Duration::from_secs(10), || silk.connections().len() == 1), "{}", silk.log("slow"));
+    silk.rig.server.ip(["link", "set", INTERFACE, "address", ANOTHER]).unwrap();
+    silk.rig.client.ip(["neigh", "flush", "dev", INTERFACE]).unwrap();
+    slow.ends_well(&silk);
+    fetch_each(|| silk.on_peer("curl"), SERVER, 80);
+    fetch_each(|| silk.on_peer("curl"), SERVER6, 80);
+    let mut listener = silk.on_peer("python3");
+    let _listener = silk.start_logged(listener.args(["-c", FROM]), "from");
+    assert!(within(Duration::from_secs(10), || silk.log("from").contains("ready")), "{}", silk.log("from"));
+    fetch_each(|| silk.on_peer("curl"), SERVER, 80);
+    assert!(within(Duration::from_secs(10), || silk.log("from").contains(ANOTHER)), "{}", silk.log("from"));
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn a_link_that_becomes_narrower_is_not_given_what_it_does_not_take() {
+    let Some(silk) = Silk::start() else { return };
+    let mut echo = silk.on_paths("python3");
+    let _server = silk.start_logged(echo.args(["-c", ECHO]), "echo");
+    assert!(within(Duration::from_secs(10), || silk.log("echo").contains("ready")), "{}", silk.log("echo"));
+    let asks = || said(silk.on_peer("python3").args(["-c", ASK, &SERVER.to_string()])).ok;
+    assert!(asks(), "{}", silk.log("echo"));
+    silk.rig.server.ip(["link", "set", INTERFACE, "mtu", "1300"]).unwrap();
+    // The daemon hears of it within a second.
+    assert!(within(Duration::from_secs(10), asks), "{}", silk.log("silkd"));
+    let lost = silk.report()["drops"].clone();
+    assert!(asks(), "{}", silk.log("silkd"));
+    assert_eq!(silk.report()["drops"], lost);
 }
 
 #[test]
