@@ -2,6 +2,9 @@
 //! itself. Who fetched from one queue would keep what comes by the others waiting.
 
 use silk_device::Queues;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// So many times in a row packets have come by one queue alone until that is believed.
 const STEADY: u32 = 64;
@@ -9,8 +12,8 @@ const STEADY: u32 = 64;
 /// What an executor knows of it.
 #[derive(Debug, Default)]
 pub struct OnlyQueue {
-    /// Whose packets can be fetched: queues, and the NAPI that polls them.
-    napis: Vec<(Queues, u32)>,
+    /// Whose packets can be fetched: queues, and the NAPI that polls them at present.
+    napis: Vec<(Queues, Arc<AtomicU32>)>,
     /// Which of these the last packets came by, and how often in a row.
     last: Option<usize>,
     times: u32,
@@ -18,7 +21,7 @@ pub struct OnlyQueue {
 
 impl OnlyQueue {
     /// Of these queues with their NAPIs; where there is one NAPI, it is that.
-    pub fn among(napis: Vec<(Queues, u32)>) -> Self {
+    pub fn among(napis: Vec<(Queues, Arc<AtomicU32>)>) -> Self {
         let alone = napis.len() == 1;
         Self { napis, last: alone.then_some(0), times: if alone { STEADY } else { 0 } }
     }
@@ -39,7 +42,7 @@ impl OnlyQueue {
     /// The NAPI that polls it.
     pub fn napi(&self) -> Option<u32> {
         let (_, napi) = self.napis.get(self.last?)?;
-        (self.times == STEADY).then_some(*napi)
+        (self.times == STEADY).then(|| napi.load(Relaxed))
     }
 }
 
@@ -47,8 +50,12 @@ impl OnlyQueue {
 mod tests {
     use super::*;
 
+    fn napi(number: u32) -> Arc<AtomicU32> {
+        Arc::new(AtomicU32::new(number))
+    }
+
     fn two() -> OnlyQueue {
-        OnlyQueue::among(vec![(Queues::one(0, 0), 10), (Queues::one(0, 1), 11)])
+        OnlyQueue::among(vec![(Queues::one(0, 0), napi(10)), (Queues::one(0, 1), napi(11))])
     }
 
     fn times(of: &mut OnlyQueue, count: u32, queues: Queues) -> Option<u32> {
@@ -74,7 +81,7 @@ mod tests {
 
     #[test]
     fn where_there_is_one_it_is_that() {
-        assert_eq!(OnlyQueue::among(vec![(Queues::all_of(0), 10)]).napi(), Some(10));
+        assert_eq!(OnlyQueue::among(vec![(Queues::all_of(0), napi(10))]).napi(), Some(10));
         assert_eq!(OnlyQueue::default().napi(), None);
     }
 }

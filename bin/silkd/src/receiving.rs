@@ -32,8 +32,8 @@ use silk_control::ReceiverReport;
 use silk_device::napi::{NapiError, Thread};
 use silk_device::xdp::{Counts, Device};
 use silk_device::{Queues, Schedule};
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -146,6 +146,8 @@ struct Shared {
     place: Place,
     /// The queue that it polls, where that is known.
     queue: Option<u32>,
+    /// Whose thread it is at present: that of a veth is another once its interface was down.
+    napi: Arc<AtomicU32>,
     current: Mutex<Current>,
     /// By which queues its packets come.
     queues: Queues,
@@ -193,6 +195,7 @@ impl Receiving {
             Ok(Arc::new(Shared {
                 place: place.clone(),
                 queue: thread.queue,
+                napi: Arc::new(AtomicU32::new(thread.napi)),
                 current: Mutex::new(Current::new(thread)),
                 queues: thread.queue.map_or(Queues::all_of(number), |queue| Queues::one(number, queue)),
                 priority,
@@ -252,12 +255,12 @@ impl Receiving {
 
     /// The NAPIs whose packets an executor may fetch that is scheduled like this, and the queues by which they come: only that of the
     /// highest domain, so that no two get in each other's way. Which queue a NAPI has must be known where there are several.
-    pub fn fetchable(&self, scheduling: Scheduling) -> Vec<(Queues, u32)> {
+    pub fn fetchable(&self, scheduling: Scheduling) -> Vec<(Queues, Arc<AtomicU32>)> {
         let alone = self.0.len() == 1;
         let may = |shared: &&Arc<Shared>| {
             (shared.priority.is_none() || self.run_beside(scheduling)) && (alone || shared.queue.is_some())
         };
-        self.0.iter().filter(may).map(|shared| (shared.queues, shared.thread().napi)).collect()
+        self.0.iter().filter(may).map(|shared| (shared.queues, shared.napi.clone())).collect()
     }
 
     /// An ordinary executor on the same CPU has sent much, and fair threads that want to run take in at once what was sent back meanwhile:
@@ -503,6 +506,7 @@ impl Shared {
             *since = 0;
         }
         *self.current() = Current::new(*thread);
+        self.napi.store(thread.napi, Relaxed);
         self.apply(&state);
     }
 }
@@ -597,6 +601,6 @@ mod tests {
         none.look(QUIET, || 0);
         assert!(!none.are_fair() && !none.are_behind());
         assert!(!none.needs_turns());
-        assert_eq!(none.fetchable(Scheduling::Batch), []);
+        assert!(none.fetchable(Scheduling::Batch).is_empty());
     }
 }
