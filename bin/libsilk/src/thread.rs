@@ -48,6 +48,17 @@ pub fn is_raised() -> bool {
     known().is_some_and(|thread| thread.extended.load(Relaxed) > 0)
 }
 
+/// The daemon is gone: this thread gives the priority of a path back, which nobody else would take from it any more.
+#[cold]
+pub fn step_down() {
+    if let Some(thread) = known().filter(|thread| thread.extended.load(Relaxed) > 0) {
+        thread.extended.store(0, Relaxed);
+        let own = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the pointer is to a parameter that lives through the call and is only read.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const own) };
+    }
+}
+
 /// The number of this thread's record, if it has one; it is not asked for.
 pub fn number() -> Option<u32> {
     RECORD.try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process())).ok()?

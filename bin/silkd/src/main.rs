@@ -31,6 +31,7 @@ mod family_end;
 mod files;
 mod giving_back;
 mod groups;
+mod heir;
 mod host;
 mod host_datagrams;
 mod host_errors;
@@ -101,10 +102,18 @@ struct Arguments {
     /// The configuration; `silk check FILE` says what is wrong with one.
     #[arg(long, short, value_name = "FILE", default_value = "/etc/silk/silk.toml")]
     config: PathBuf,
+
+    /// Waits for the end of the daemon that started it, and makes these interfaces' receive threads ordinary ones.
+    #[arg(long, hide = true, value_name = "INTERFACE", num_args = 1..)]
+    heir: Vec<u32>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if !arguments.heir.is_empty() {
+        heir::inherit(&arguments.heir);
+        return ExitCode::SUCCESS;
+    }
     match start::run(&arguments.config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(start::Failure::Configuration(faults)) => {

@@ -331,6 +331,13 @@ impl Receiving {
         self.0.iter().map(one).collect()
     }
 
+    /// The numbers of the interfaces whose threads they are.
+    pub fn interfaces(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.0.iter().map(|shared| shared.place.interface.index).collect();
+        all.dedup();
+        all
+    }
+
     /// Lets them be as they were, whatever is wanted of them later: the daemon ends.
     pub fn end(&self) {
         for shared in &self.0 {

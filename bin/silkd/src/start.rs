@@ -9,9 +9,11 @@ use crate::datagrams::Sibling;
 use crate::device::{self, Opened};
 use crate::engine::{Engine, Parts};
 use crate::executor::{Executor, Placement};
+use crate::heir::Heir;
 use crate::host_socket;
 use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
+use crate::receiving::Receiving;
 use crate::ringing::{Patience, Ringers};
 use crate::say::{self, say};
 use crate::server::{self, Server};
@@ -60,6 +62,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let signals = sys::signals().map_err(|e| machine(format!("cannot take signals: {e}")))?;
     settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = device::open(&mut settings).map_err(machine)?;
+    let heir = heir(&opened.receiving);
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
     // What is sent to everyone comes to sockets that are bound to any address, as far as there is room.
     settings.everyone().for_each(|everyone| _ = opened.tables.hear(everyone));
@@ -118,6 +121,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         let _ = thread.join();
     }
     opened.receiving.end();
+    drop(heir);
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
 }
 
@@ -142,6 +146,16 @@ fn tell_what_is_passed_by(own: bool) {
             tables.join(", ")
         );
     }
+}
+
+/// Who makes receive threads ordinary ones if this process is killed, where there are such threads.
+fn heir(receiving: &Receiving) -> Option<Heir> {
+    let interfaces = receiving.interfaces();
+    let heir = (!interfaces.is_empty()).then(|| Heir::of(&interfaces))?;
+    heir.inspect_err(|error| {
+        say!("silkd: where it is killed, receive threads will keep their priority: {error}")
+    })
+    .ok()
 }
 
 /// A file that is there and is no text is a fault of the configuration, as for `silk check`: no restart mends it.

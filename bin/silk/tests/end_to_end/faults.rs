@@ -1,7 +1,7 @@
 //! What happens when somebody dies: a program, or the daemon, in the middle of serving.
 
 use crate::files::{content, fetch_all, site};
-use crate::host::{Silk, text, within};
+use crate::host::{Silk, skipped, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, signal};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -157,6 +157,48 @@ fn linux_keeps_what_no_path_owns() {
     };
     assert!(text(&mut fetch()).len() > 1, "nothing came over Linux");
     assert!(crate::host::bytes(&mut fetch()) == content(700_000));
+}
+
+/// Serves one client, and says how its thread is scheduled: as it does, and once it has heard that the daemon is gone.
+const SCHEDULED: &str = "import os, socket
+end = socket.socket()
+end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+end.bind(('0.0.0.0', 7))
+end.listen()
+print('ready', flush=True)
+with end.accept()[0] as connection:
+    connection.recv(100)
+    print('serves at', os.sched_getparam(0).sched_priority, flush=True)
+    try:
+        connection.recv(100)
+    except ConnectionResetError:
+        print('reset, at', os.sched_getparam(0).sched_priority, flush=True)
+";
+
+#[test]
+fn a_killed_daemon_leaves_no_thread_the_priority_of_a_path() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let classes = "[[class]]\nname = \"preferred\"\npriority = 2\ndefault = true\n";
+    let Some(mut silk) = Silk::start_with(&device, classes) else { return };
+    if silk.log("silkd").contains("cannot be scheduled") {
+        let _: Option<()> = skipped("no real-time priorities");
+        return;
+    }
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.args(["-c", SCHEDULED]), "server");
+    assert!(
+        within(Duration::from_secs(10), || silk.log("server").contains("ready")),
+        "{}",
+        silk.log("server")
+    );
+    let connect = format!("exec 3<>/dev/tcp/{SERVER}/7; echo hello >&3; sleep 1000");
+    let _client = silk.start_logged(silk.on_peer("bash").args(["-c", &connect]), "client");
+    let said =
+        |silk: &Silk, what: &str| within(Duration::from_secs(10), || silk.log("server").contains(what));
+    assert!(said(&silk, "serves at 14"), "{}", silk.log("server"));
+    let daemon = silk.daemon().id();
+    signal(&[daemon], "KILL");
+    assert!(said(&silk, "reset, at 0"), "{}", silk.log("server"));
 }
 
 #[test]

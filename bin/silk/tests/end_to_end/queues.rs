@@ -2,7 +2,7 @@
 //! the others' thread interrupts nobody.
 
 use crate::host::{Silk, beside, skipped, text, within};
-use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER, signal};
 use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
@@ -97,4 +97,28 @@ fn the_threads_that_receive_are_others_once_the_interface_was_down_and_are_treat
     }
     ask(&silk, CLIENT);
     drop(server);
+}
+
+#[test]
+fn the_threads_that_receive_are_ordinary_ones_when_the_daemon_is_killed() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nnapi = \"threaded\"\n");
+    let classes = "[[class]]\nname = \"preferred\"\npriority = 2\ndefault = true\n";
+    let Some(mut silk) = Silk::without_daemon(&device, classes) else { return };
+    // As a card's, they stay though there is no program in the driver any more.
+    text(silk.on_linux("ethtool").args(["-K", INTERFACE, "gro", "on"]));
+    silk.start_daemon();
+    if silk.log("silkd").contains("cannot be scheduled") {
+        let _: Option<()> = skipped("no real-time priorities");
+        return;
+    }
+    let thread = numbers(&silk)[0].to_string();
+    let scheduled = || text(Command::new("chrt").args(["-p", &thread]));
+    let _server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
+    let prompt = || {
+        ask(&silk, CLIENT);
+        scheduled().contains("SCHED_FIFO")
+    };
+    assert!(within(LONG, prompt), "{}", scheduled());
+    signal(&[silk.daemon().id()], "KILL");
+    assert!(within(LONG, || scheduled().contains("SCHED_OTHER")), "{}", scheduled());
 }
