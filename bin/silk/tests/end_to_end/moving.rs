@@ -2,7 +2,7 @@
 
 use crate::files::{Slowly, content, fetch_each, site};
 use crate::host::{Silk, bytes, said, text, within};
-use silk_testkit::netns::{CLIENT, INTERFACE, SERVER, SERVER6};
+use silk_testkit::netns::{CLIENT, CLIENT_B, INTERFACE, INTERFACE_B, SERVER, SERVER6};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -101,6 +101,30 @@ fn another_ethernet_address_is_taken_over_by_new_connections_and_by_those_that_e
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
     assert!(within(Duration::from_secs(10), || silk.log("from").contains(ANOTHER)), "{}", silk.log("from"));
     silk.linux_saw_nothing();
+}
+
+/// The kernel says nothing of such a route.
+#[test]
+fn a_route_that_goes_with_its_interface_or_with_its_next_hop_is_gone() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let classes = "[[class]]\nname = \"standard\"\ndefault = true\n";
+    let Some(mut silk) = Silk::without_daemon(&device, classes) else { return };
+    silk.rig.add_second().unwrap();
+    let near = &silk.rig.server;
+    near.set(&format!("/proc/sys/net/ipv6/conf/{INTERFACE_B}/disable_ipv6"), "1").unwrap();
+    near.ip(["route", "add", "default", "via", &CLIENT_B.to_string(), "metric", "10"]).unwrap();
+    near.ip(["route", "add", "default", "via", &CLIENT.to_string(), "metric", "100"]).unwrap();
+    silk.start_daemon();
+    // So all that is told of before has been looked at.
+    add(&silk);
+    silk.rig.server.ip(["link", "set", INTERFACE_B, "down"]).unwrap();
+    hears(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    let (beyond, by) = ("172.24.0.0/16", CLIENT.to_string());
+    silk.rig.server.ip(["nexthop", "add", "id", "1", "via", &by, "dev", INTERFACE]).unwrap();
+    silk.rig.server.ip(["route", "add", beyond, "nhid", "1"]).unwrap();
+    hears(&silk, &format!("{beyond} is reached by {CLIENT} now"));
+    silk.rig.server.ip(["nexthop", "del", "id", "1"]).unwrap();
+    hears(&silk, &format!("{beyond} is reached by {CLIENT} no longer"));
 }
 
 #[test]

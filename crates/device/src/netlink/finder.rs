@@ -63,11 +63,11 @@ impl Finder {
     /// What the kernel has found out since.
     pub fn changes(&mut self) -> Vec<Found> {
         let changes = self.watch.changes().unwrap_or_default();
-        let own = self.interface;
         let moves = |change: &Change| match change {
-            Change::Addresses | Change::Routes | Change::Missed => true,
-            Change::Interface(interface) => interface.index == own,
-            Change::Gone(_) | Change::Neighbour(_) => false,
+            Change::Addresses | Change::Routes | Change::Missed | Change::Gone(_) => true,
+            // The routes of one that is down go without a word.
+            Change::Interface(interface) => interface.index == self.interface || !interface.running,
+            Change::Neighbour(_) => false,
         };
         self.moved |= changes.iter().any(moves);
         let neighbours = changes.into_iter().filter_map(|change| match change {

@@ -11,8 +11,9 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::{Interface, Neighbour, NetlinkError, messages};
 
-/// The multicast groups (rtnetlink.h): links, neighbours, addresses, routes and rules of IPv4 and of IPv6.
-const GROUPS: u32 = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 18;
+/// The multicast groups (rtnetlink.h): links, neighbours, addresses, routes and rules of IPv4 and of IPv6; and the next hops that
+/// routes name, whose messages are not understood: a route goes with its next hop without a word.
+const GROUPS: u32 = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 18 | 1 << 31;
 
 /// A subscription to changes.
 pub struct Watch {
