@@ -19,7 +19,7 @@ const DEAF: Duration = Duration::from_secs(10);
 fn tell(line: &Lifeline, reply: &Reply, fds: &[BorrowedFd<'_>]) -> bool {
     match line.try_send(reply, fds) {
         Err(WireError::WouldBlock) => return false,
-        Err(WireError::Io(_) | WireError::Malformed) => line.end(),
+        Err(WireError::Io(_) | WireError::Malformed(_)) => line.end(),
         Ok(()) | Err(WireError::HungUp) => {}
     }
     true
