@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use scribbling::Memory;
 use silk_control::{DESCRIPTORS, Kind, Lifeline, Received, Reply, Request, WireError};
 use silk_stream::wake;
-use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, SERVER6};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, SERVER6, signal};
 use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -363,7 +363,8 @@ type Saying<'a> = &'a dyn Fn(&Lifeline, BorrowedFd<'_>) -> Result<(), WireError>
 
 #[test]
 fn nobody_waits_until_what_others_have_sent_is_closed() {
-    let Some((silk, _good, _peer)) = start() else { return };
+    let Some((mut silk, _good, _peer)) = start() else { return };
+    let daemon = silk.daemon().id();
     let before = kept(&silk);
     let other = Lifeline::connect(&silk.path("control.sock")).unwrap();
     let (lifeline, _) = attached(&silk);
@@ -386,8 +387,13 @@ fn nobody_waits_until_what_others_have_sent_is_closed() {
         send(&ours, socket.as_fd()).unwrap();
         // From then on nobody has it but who receives that.
         drop(socket);
-        let forked = answer(&lifeline, &Request::Fork, Some(daemons.into_descriptor())).message;
-        assert!(matches!(forked, Reply::Forked { .. }), "{case}: {forked:?}");
+        // Nor has anybody else the line that it waits in.
+        signal(&[daemon], "STOP");
+        lifeline.send(&Request::Fork, &[daemons.as_fd()]).unwrap();
+        drop(daemons);
+        signal(&[daemon], "CONT");
+        let forked = hear(&lifeline).map(|got| got.map(|got| got.message));
+        assert!(matches!(forked, Ok(Some(Reply::Forked { .. }))), "{case}: {forked:?}");
         for _ in 0..2 {
             assert!(is_refused(&other, &way, None), "{case}");
         }
