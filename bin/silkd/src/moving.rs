@@ -287,8 +287,15 @@ impl Engine {
 
     /// Our Ethernet address at a device is this now.
     pub fn become_station(&mut self, device: u8, address: [u8; 6]) {
-        if let Some(eth) = self.core.paths.module_mut::<Eth>() {
+        let paths = &mut self.core.paths;
+        if let Some(eth) = paths.module_mut::<Eth>() {
             eth.become_station(device, address);
+        }
+        if let Some(ip) = paths.module_mut::<Ip>() {
+            ip.become_station(device, address);
+        }
+        if let Some(ip) = paths.module_mut::<Ip6>() {
+            ip.become_station(device, address);
         }
     }
 

@@ -121,7 +121,7 @@ impl Catalogue for Modules {
             "ip" => {
                 let routes = self.routes::<Ipv4Addr>(spec);
                 let ttl = number(spec, "ttl").unwrap_or(64) as u8;
-                Box::new(Ip::new(tables, routes, ttl, setup.reassembly))
+                Box::new(Ip::new((tables, &setup.devices), routes, ttl, setup.reassembly))
             }
             "icmp" => {
                 let redirects = flag(spec, "redirects").unwrap_or(setup.heeds_redirects);
@@ -140,7 +140,7 @@ impl Catalogue for Modules {
                 let routes = self.routes::<Ipv6Addr>(spec);
                 let hops = number(spec, "hops").unwrap_or(64) as u8;
                 let errors = number(spec, "errors").unwrap_or(1000) as u32;
-                Box::new(Ip6::new(tables, routes, hops, errors, setup.reassembly))
+                Box::new(Ip6::new((tables, &setup.devices), routes, hops, errors, setup.reassembly))
             }
             "icmp6" => Box::new(Icmp6::new(tables)),
             "igmp" => {

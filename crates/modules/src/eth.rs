@@ -30,8 +30,8 @@
 
 use crate::Device;
 use crate::faults::reason;
+use crate::stations::Stations;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{Create, CreateError, Cx, DropReason, Message, Module, Next, Stage, Step, Verdict};
@@ -45,26 +45,23 @@ const DOWN: u8 = 1;
 /// The module.
 pub struct Eth {
     tables: Tables,
-    // Our address at each device.
-    stations: Vec<MacAddr>,
+    stations: Stations,
 }
 
 impl Eth {
     /// The module for the frames that these tables are about, over these devices.
     pub fn new(tables: Tables, devices: &[Device]) -> Self {
-        Self { tables, stations: devices.iter().map(|device| MacAddr(device.address)).collect() }
+        Self { tables, stations: Stations::of(devices) }
     }
 
     /// Our address at this device is another from now on, for paths that exist too.
     pub fn become_station(&mut self, device: u8, address: [u8; 6]) {
-        if let Some(station) = self.stations.get_mut(usize::from(device)) {
-            *station = MacAddr(address);
-        }
+        self.stations.become_another(device, address);
     }
 
     /// Our place at a device, where there is one.
     fn place(&self, device: u8) -> Option<Place> {
-        let address = *self.stations.get(usize::from(device))?;
+        let address = self.stations.at(device)?;
         Some(Place { device, address, vlan: self.tables.vlan(device) })
     }
 }

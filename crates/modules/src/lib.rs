@@ -34,6 +34,7 @@ pub mod rtp;
 pub mod shell;
 pub mod socket;
 mod standing;
+mod stations;
 pub mod tcp;
 mod telling;
 mod template;

@@ -114,6 +114,18 @@ fn a_path_without_a_peer_answers_over_the_device_that_asked() {
 }
 
 #[test]
+fn what_comes_in_pieces_over_the_second_device_is_put_together_for_its_station() {
+    let (mut host, mut peer) = (host(), peer());
+    host.create("echo", Attrs::new());
+    knows(&mut peer, 0, beyond(2), SECOND);
+    let asking = socket(&mut peer, beyond(9), None);
+    peer.send(asking, Endpoint::v4(beyond(2), 7), &[7; 3000]);
+    host.over = 1;
+    peer.sent().iter().for_each(|piece| _ = host.arrive(piece));
+    assert_eq!(left(&mut host), [(1, SECOND, 9, VLAN); 3]);
+}
+
+#[test]
 fn a_frame_for_the_one_device_that_came_over_the_other_is_nobodys() {
     let (mut host, mut peer) = (host(), peer());
     host.create("echo", Attrs::new());

@@ -665,4 +665,13 @@ fn another_ethernet_address_is_that_of_paths_that_exist_too() {
     server.arrive(&datagram);
     let echoes: Vec<_> = server.sent().iter().map(|frame| frame[6..12].to_vec()).collect();
     assert_eq!(echoes, [mac(9)]);
+    // What comes in pieces is put together for that address, too.
+    server.paths.module_mut::<Ip>().unwrap().become_station(0, mac(9));
+    client.send(socket, at(2, 7), &[7; 3000]);
+    let mut pieces = client.sent();
+    for piece in &mut pieces {
+        piece[..6].copy_from_slice(&mac(9));
+        server.arrive(piece);
+    }
+    assert_eq!((pieces.len(), server.sent().len()), (3, 3));
 }

@@ -53,6 +53,8 @@ pub use reassembly::Limits as ReassemblyLimits;
 pub use routes::{Address, Route, Routes, Whither};
 pub(crate) use stage::{GROUP_TTL, IpStage, add_pseudo_header, complete_checksum, packet_len};
 
+use crate::Device;
+use crate::stations::Stations;
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
 use held::OwnPath;
@@ -82,6 +84,7 @@ pub const PARAMETERS: &[Parameter] = &[
 /// The module.
 pub struct Ip {
     tables: Tables,
+    stations: Stations,
     /// Where packets go.
     pub routes: Routes,
     path_mtus: PathMtus<Ipv4Addr>,
@@ -92,10 +95,16 @@ pub struct Ip {
 }
 
 impl Ip {
-    /// The module with these routes; `tables` says which fragments are ours.
-    pub fn new(tables: Tables, routes: Routes, ttl: u8, limits: ReassemblyLimits) -> Self {
+    /// The module with these routes over these devices; `tables` says which fragments are ours.
+    pub fn new(
+        (tables, devices): (Tables, &[Device]),
+        routes: Routes,
+        ttl: u8,
+        limits: ReassemblyLimits,
+    ) -> Self {
         Self {
             tables,
+            stations: Stations::of(devices),
             routes,
             path_mtus: PathMtus::new(LEAST_MTU),
             redirects: Redirects::default(),
@@ -103,6 +112,11 @@ impl Ip {
             own: OwnPath::default(),
             ttl,
         }
+    }
+
+    /// Our Ethernet address at this device is another from now on: what is put together of pieces is for it.
+    pub fn become_station(&mut self, device: u8, address: [u8; 6]) {
+        self.stations.become_another(device, address);
     }
 
     /// IP's own path, where there is one: it sends what comes with a header of whatever protocol its message names.

@@ -3,12 +3,12 @@
 //! is usable. Filled by a configuration or from the kernel.
 
 use super::source::{self, Own};
-use crate::{Device, Leads, Standing, Way};
+use crate::{Leads, Standing, Way};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::iter;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use silk_wire::{MacAddr, ipv4, ipv6};
+use silk_wire::{ipv4, ipv6};
 
 /// An address of one family.
 pub trait Address: Copy + Ord + Into<IpAddr> {
@@ -198,11 +198,6 @@ impl<A: Address> Routes<A> {
     /// Whether what comes by this device is what we have sent to ourselves.
     pub fn is_itself(&self, device: u8) -> bool {
         self.itself == Some(device)
-    }
-
-    /// Our Ethernet address at a device, where that of the link is `own`.
-    pub fn station(&self, device: u8, own: Option<[u8; 6]>) -> MacAddr {
-        MacAddr(if self.is_itself(device) { Device::ITSELF } else { own.unwrap_or_default() })
     }
 
     /// The route to `destination` over one of our links. To an address of our own there is that by which it comes back, if

@@ -296,8 +296,8 @@ impl IpStage {
             let (mut frame, checksum) = (whole.bytes, whole.checksum);
             let payload = (frame.len() - front) as u16;
             ipv4::emit_reassembled(&whole.header, whole.tos, payload, &mut frame[link..]);
-            let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
-            let ours = cx.module::<Ip>().routes.station(device, own);
+            let device = msg.meta.link.device;
+            let ours = cx.module::<Ip>().stations.at(device).unwrap_or_default();
             eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV4).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { device, frame, checksum });
         }

@@ -39,6 +39,7 @@
 mod fragment;
 mod stage;
 
+use crate::Device;
 use crate::ip::held::OwnPath;
 use crate::ip::next_hop::route;
 use crate::ip::path_mtu::PathMtus;
@@ -46,6 +47,7 @@ use crate::ip::reassembly::Reassembly;
 use crate::ip::redirects::Redirects;
 use crate::ip::{ReassemblyLimits, Routes};
 use crate::limit::Limit;
+use crate::stations::Stations;
 use alloc::boxed::Box;
 use core::net::Ipv6Addr;
 use core::time::Duration;
@@ -85,6 +87,7 @@ struct Key {
 /// The module.
 pub struct Ip6 {
     tables: Tables,
+    stations: Stations,
     /// Where packets go.
     pub routes: Routes<Ipv6Addr>,
     path_mtus: PathMtus<Ipv6Addr>,
@@ -104,7 +107,7 @@ impl Ip6 {
     /// The module with these routes, which sends at most `errors` errors in a second; `tables`
     /// says which fragments are ours.
     pub fn new(
-        tables: Tables,
+        (tables, devices): (Tables, &[Device]),
         routes: Routes<Ipv6Addr>,
         hops: u8,
         errors: u32,
@@ -112,6 +115,7 @@ impl Ip6 {
     ) -> Self {
         Self {
             tables,
+            stations: Stations::of(devices),
             routes,
             path_mtus: PathMtus::new(ipv6::MIN_MTU),
             redirects: Redirects::default(),
@@ -122,6 +126,11 @@ impl Ip6 {
             told_mtu: None,
             errors: Limit::new(errors),
         }
+    }
+
+    /// Our Ethernet address at this device is another from now on: what is put together of pieces is for it.
+    pub fn become_station(&mut self, device: u8, address: [u8; 6]) {
+        self.stations.become_another(device, address);
     }
 
     /// IP6's own path, as [`crate::ip::Ip::own_path`].

@@ -345,8 +345,8 @@ impl Ip6Stage {
             let (mut frame, checksum, (header, protocol)) = (whole.bytes, whole.checksum, whole.header);
             let payload = (frame.len() - front) as u16;
             ipv6::emit_reassembled(&header, whole.tos, protocol, payload, &mut frame[link..]);
-            let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
-            let ours = cx.module::<Ip6>().routes.station(device, own);
+            let device = msg.meta.link.device;
+            let ours = cx.module::<Ip6>().stations.at(device).unwrap_or_default();
             eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV6).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { device, frame, checksum });
         }
