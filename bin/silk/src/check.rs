@@ -3,7 +3,7 @@
 
 use crate::kinds;
 use crate::trouble::Trouble;
-use silk_config::{Config, Faults, Graph, Source};
+use silk_config::{Config, Faults, Graph, Refuse, Source, Unlisted};
 use std::collections::VecDeque;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -24,9 +24,14 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
         options.files.iter().map(|file| (file.clone(), None)).collect();
     while let Some((file, named_by)) = files.pop_front() {
         match Source::read(&file).map(|source| describe(&source).map(|told| (source.name, told))) {
-            Ok(Ok((name, (told, graph)))) => {
+            Ok(Ok((name, (told, named)))) => {
                 let _ = writeln!(stdout(), "{name}: {told}");
-                files.extend(graph.map(|graph| (graph, Some(name))));
+                match named.refuse.everybody(&name) {
+                    Ok(_) => {}
+                    Err(Unlisted::Wrong(faults)) => wrong.push(faults),
+                    Err(Unlisted::Unreadable(why)) => unreadable.push(why),
+                }
+                files.extend(named.graph.map(|graph| (graph, Some(name))));
             }
             Ok(Err(faults)) => wrong.push(faults),
             Err(why) => unreadable.push(match named_by {
@@ -38,12 +43,22 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
     if wrong.is_empty() && unreadable.is_empty() { Ok(()) } else { Err(Trouble::Files(wrong, unreadable)) }
 }
 
-/// What a file that is right holds, in a line, and the graph it names.
-fn describe(source: &Source) -> Result<(String, Option<PathBuf>), Faults> {
+/// The files that a configuration names.
+#[derive(Default)]
+struct Named {
+    graph: Option<PathBuf>,
+    refuse: Refuse,
+}
+
+/// What a file that is right holds, in a line, and what it names.
+fn describe(source: &Source) -> Result<(String, Named), Faults> {
     if Graph::is_one(&source.text) {
         let graph = Graph::check(&source.name, &source.text, &kinds::catalogue())?;
         let (modules, links) = (graph.modules.len(), graph.links.len());
-        return Ok((format!("a graph of {modules} modules and {links} links, without a fault"), None));
+        return Ok((
+            format!("a graph of {modules} modules and {links} links, without a fault"),
+            Named::default(),
+        ));
     }
     let config = Config::try_from(source)?;
     let interfaces: Vec<_> = config.devices().filter_map(|device| device.interface.as_ref()).collect();
@@ -54,5 +69,6 @@ fn describe(source: &Source) -> Result<(String, Option<PathBuf>), Faults> {
     };
     let classes: Vec<&str> = config.classes.iter().map(|class| &*class.name).collect();
     let (policy, classes) = (config.scheduler.policy, classes.join(", "));
-    Ok((format!("a configuration without a fault: {device}, {policy}, classes {classes}"), config.graph))
+    let named = Named { graph: config.graph, refuse: config.refuse };
+    Ok((format!("a configuration without a fault: {device}, {policy}, classes {classes}"), named))
 }

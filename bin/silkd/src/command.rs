@@ -15,6 +15,7 @@ use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_modules::Standing;
 use silk_modules::filter::Filter;
+use silk_path::classify::Refused;
 use silk_path::{Advertised, Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, RingPlace, wake};
@@ -333,6 +334,8 @@ pub enum Command {
     },
     /// New classes and limits, from a reload.
     Classes(Arc<Classes>),
+    /// These are refused from now on, and nobody else.
+    Refused(Arc<Refused>),
     /// Memory for rings has become short, or is so no longer.
     Shortage(bool),
     /// Say what you are doing: the report, and for each of its paths the family and the

@@ -442,6 +442,7 @@ impl Engine {
     pub(crate) fn reassembled(&mut self, bytes: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
         let domain = match self.core.paths.graph().classify_over(bytes, device) {
             Verdict::Path { domain, .. } => Some(usize::from(domain)),
+            Verdict::Refuse { .. } => return self.core.drops.count(DropReason::Refused),
             _ => udp_destination(bytes).and_then(|local| self.homes.find(local)),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));

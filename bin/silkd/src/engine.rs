@@ -8,6 +8,7 @@ use crate::family_end::FamilyEnd;
 use crate::giving_back::GivingBack;
 use crate::host::Host;
 use crate::port::DomainPort;
+use crate::refusing::Expulsion;
 use crate::report::Telling;
 use crate::ringing::Ringing;
 use crate::sharing::Homes;
@@ -132,6 +133,8 @@ pub struct Engine {
     pub(crate) unblock: Histogram,
     /// Reports that are being made, one after the other.
     pub(crate) tellings: VecDeque<Telling>,
+    /// Those who have become refused are looked for.
+    pub(crate) expulsion: Option<Expulsion>,
     due: Vec<u32>,
     /// Room for the headers of a message that a doorbell sends.
     pub(crate) headroom: Vec<u8>,
@@ -183,6 +186,7 @@ impl Engine {
             answers: Vec::new(),
             unblock: Histogram::default(),
             tellings: VecDeque::new(),
+            expulsion: None,
             due: Vec::new(),
             headroom: vec![0; 256],
         }
@@ -412,6 +416,6 @@ impl Engine {
 
     /// Whether there is nothing to do right now.
     pub fn is_idle(&self) -> bool {
-        self.core.policy.is_idle() && self.tellings.is_empty()
+        self.core.policy.is_idle() && self.tellings.is_empty() && self.expulsion.is_none()
     }
 }

@@ -144,6 +144,7 @@ impl Executor {
                 return;
             }
             self.engine.report_some();
+            self.engine.expel_some(now);
             let ran = self.engine.run(budget);
             // Behind what has come: an acknowledgement or an answer may be what a timer waits for.
             self.engine.expire(now);
@@ -400,6 +401,7 @@ impl Executor {
                 engine.tell_control(Event::Prioritised { peer, outcome });
             }
             Command::Classes(classes) => engine.set_classes(classes),
+            Command::Refused(refused) => engine.expel(refused),
             Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
             Command::Standing(standing) => engine.follow(&standing, now),
             Command::Station { device, address } => engine.become_station(device, address),

@@ -14,7 +14,7 @@ use silk_instant::Instant;
 use silk_modules::host;
 use silk_modules::ip::{Address, Ip, Routes};
 use silk_modules::ip6::Ip6;
-use silk_path::{Attr, Attrs, Checksum, Endpoint, Message, Meta, NOWHERE, PathId};
+use silk_path::{Attr, Attrs, Checksum, DropReason, Endpoint, Message, Meta, NOWHERE, PathId};
 use silk_wire::ipv4;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -279,6 +279,10 @@ impl Engine {
 
     fn take_from_linux(&mut self, first: PathId, data: &mut [u8], heard: Heard, now: Instant) {
         let Heard { length, remote, to, interface, hops, service: tos } = heard;
+        let known = self.core.paths.path(first).and_then(|path| path.state.attrs.remote());
+        if known.is_none() && self.core.tables.refuses(remote.ip()) {
+            return self.core.drops.count(DropReason::Refused);
+        }
         let Some(path) = self.make_path_over_linux(first, now) else { return };
         if self.whereabouts(remote.ip()) == Whereabouts::Beyond
             && let Some(over) = self.host.datagrams.get_mut(&first.index)

@@ -55,6 +55,7 @@ mod priority;
 mod program_thread;
 mod receive_thread;
 mod receiving;
+mod refusing;
 mod reloading;
 mod report;
 mod reporting;

@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// A path, a slot and rings for a connection to a listening socket. `None`: the arena is
-    /// full, the class refuses it (which counts that), or it is gone meanwhile.
+    /// full, the class refuses it (which counts that), it is gone meanwhile, or the peer has become refused.
     pub(crate) fn take_connection(
         &mut self,
         top: ModuleId,
@@ -252,6 +252,10 @@ impl Engine {
         now: Instant,
     ) -> Option<PathId> {
         let (local, remote) = (attrs.local()?, attrs.remote()?);
+        if self.core.tables.refuses(remote.ip()) {
+            self.core.drops.count(DropReason::Refused);
+            return None;
+        }
         let Some((name, end)) = self.new_socket(hold, local, remote) else {
             self.core.drops.count(DropReason::NoMemory);
             return None;

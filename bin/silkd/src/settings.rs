@@ -8,9 +8,11 @@ use crate::stack;
 use silk_config::Config;
 use silk_modules::ip::Routes;
 use silk_modules::{Device, Standing};
+use silk_path::classify::Refused;
 use silk_stream::Ways;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The settings.
 pub struct Settings {
@@ -20,6 +22,8 @@ pub struct Settings {
     pub file: PathBuf,
     /// The classes, with their domains.
     pub classes: Classes,
+    /// Whom it refuses.
+    pub refused: Arc<Refused>,
     /// The device turned out to have one receive ring for all classes.
     pub joined: bool,
     /// The local addresses that are silk's, in the order that the classifier has them; also those that
@@ -62,6 +66,7 @@ impl Settings {
             config,
             file,
             classes,
+            refused: Arc::default(),
             joined: false,
             addresses: Vec::new(),
             duplicate: Vec::new(),

@@ -14,6 +14,7 @@ use crate::host_socket;
 use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
+use crate::refusing::{Unknown, refused_by};
 use crate::ringing::{Patience, Ringers};
 use crate::say::{self, say};
 use crate::server::{self, Server};
@@ -23,7 +24,7 @@ use crate::stack;
 use crate::stepping_down::{RealTime, SteppingDown};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, Device, Policy, Scheduler, Source, Unreadable};
+use silk_config::{Config, Device, Policy, Scheduler, Source, Unlisted, Unreadable};
 use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::mail::mail;
@@ -56,7 +57,12 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     config.graph.as_deref().map_or(Ok(()), graph_is_read).map_err(unreadable)?;
     cpus::check(&cpus_of(&config.scheduler))
         .map_err(|why| Failure::Configuration(format!("[scheduler] {why}")))?;
+    let refused = refused_by(&config, &source.name).map_err(|why| match why {
+        Unknown::Unlisted(Unlisted::Unreadable(why)) => unreadable(why),
+        why => Failure::Configuration(why.to_string()),
+    })?;
     let mut settings = Settings::new(config, file.to_owned());
+    settings.refused = Arc::new(refused);
     let machine = Failure::Machine;
     host_socket::allow_many();
     let signals = sys::signals().map_err(|e| machine(format!("cannot take signals: {e}")))?;
@@ -64,6 +70,8 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let mut opened = device::open(&mut settings).map_err(machine)?;
     let heir = heir(&opened.receiving);
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
+    // There is room: that was looked at.
+    let _ = opened.tables.refuse(&settings.refused);
     // What is sent to everyone comes to sockets that are bound to any address, as far as there is room.
     settings.everyone().for_each(|everyone| _ = opened.tables.hear(everyone));
     let neighbours: Result<Vec<_>, _> =

@@ -42,14 +42,18 @@ impl Gate {
         device.limit(Strangers::Neighbours(number), limit)
     }
 
-    /// What was not let in.
+    /// What was not let in, and from whom nothing is.
     pub fn drops(&self, domains: usize) -> Vec<DropCount> {
         let Some(device) = self.device() else { return Vec::new() };
         let openings = (0..domains).map(|domain| device.not_let_in(Strangers::Domain(domain as u32))).sum();
         let of = |n| device.not_let_in(Strangers::Linux(n)) + device.not_let_in(Strangers::Neighbours(n));
         let linux = (0..=device.further.len() as u32).map(of).sum();
-        let counts =
-            [("device: beyond the openings of its class", openings), ("device: beyond Linux's share", linux)];
+        let refused = (0..domains).map(|domain| device.counts(domain as u32).refused).sum();
+        let counts = [
+            ("device: beyond the openings of its class", openings),
+            ("device: beyond Linux's share", linux),
+            ("device: refused source", refused),
+        ];
         let counts = counts.map(|(reason, count)| DropCount { reason: reason.into(), count });
         counts.into_iter().filter(|drop| drop.count > 0).collect()
     }

@@ -5,6 +5,7 @@ use crate::read::{Notes, Value, expected};
 use crate::suggest::suggestion;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 use std::str::FromStr;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -85,7 +86,17 @@ fn address_and_length<A: FromStr + Into<IpAddr> + Copy>(
     notes: &mut Notes,
 ) -> Option<(A, u8)> {
     let DeValue::String(text) = value.get_ref() else { return expected(what, value, notes) };
-    let (address, length) = text.split_once('/').map_or((text.as_ref(), None), |(a, b)| (a, Some(b)));
+    parse_address(text, value.span(), (what, example), notes)
+}
+
+/// The same of a text that stands there.
+fn parse_address<A: FromStr + Into<IpAddr> + Copy>(
+    text: &str,
+    span: Range<usize>,
+    (what, example): (&str, &str),
+    notes: &mut Notes,
+) -> Option<(A, u8)> {
+    let (address, length) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
     let parsed = address.parse::<A>().ok().and_then(|address| {
         let most = bits(address.into());
         let length = length.map_or(Some(most), |length| length.parse().ok())?;
@@ -93,21 +104,31 @@ fn address_and_length<A: FromStr + Into<IpAddr> + Copy>(
     });
     if parsed.is_none() {
         let help = format!("write it like `{example}`");
-        notes.advise(value.span(), format!("`{}` is not {what}", text.escape_debug()), help);
+        notes.advise(span, format!("`{}` is not {what}", text.escape_debug()), help);
     }
     parsed
 }
 
 impl Value for Prefix {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
-        let example = "10.0.0.0/24` or `2001:db8::/32";
-        let (address, length) = address_and_length::<IpAddr>(value, "an IP prefix", example, notes)?;
+        let DeValue::String(text) = value.get_ref() else { return expected(Self::WHAT.0, value, notes) };
+        Self::of_text(text, value.span(), notes)
+    }
+}
+
+impl Prefix {
+    /// What it is, and an example of it.
+    const WHAT: (&str, &str) = ("an IP prefix", "10.0.0.0/24` or `2001:db8::/32");
+
+    /// The one that this text says, which stands there.
+    pub(crate) fn of_text(text: &str, span: Range<usize>, notes: &mut Notes) -> Option<Self> {
+        let (address, length) = parse_address::<IpAddr>(text, span.clone(), Self::WHAT, notes)?;
         let prefix = Self::containing(address, length);
         if prefix.address == address {
             return Some(prefix);
         }
         notes.advise(
-            value.span(),
+            span,
             format!("`{address}/{length}` has bits set beyond its first {length}"),
             format!("write `{prefix}` for the network, or `{address}/{}` for that host alone", bits(address)),
         );

@@ -7,6 +7,7 @@ use crate::device::{self, Device};
 use crate::fault::{Fault, Faults};
 use crate::memory::Memory;
 use crate::read::{Notes, Section};
+use crate::refuse::Refuse;
 use crate::scheduler::{Listen, Scheduler};
 use crate::source::{LONGEST, Source};
 use crate::tcp::Tcp;
@@ -31,6 +32,8 @@ pub struct Config {
     pub listen: Listen,
     /// `[[class]]`, in the order of the file; exactly one is the default.
     pub classes: Vec<Class>,
+    /// `[refuse]`.
+    pub refuse: Refuse,
     /// `[memory]`.
     pub memory: Memory,
     /// `[tcp]`.
@@ -100,6 +103,7 @@ impl Config {
             scheduler,
             listen,
             classes,
+            refuse: Refuse::read(file.table("refuse", "[refuse]")),
             memory: Memory::read(file.table("memory", "[memory]")),
             tcp: Tcp::read(file.table("tcp", "[tcp]")),
             control: Control::read(file.table("control", "[control]")),

@@ -23,12 +23,12 @@ pub struct Source {
 pub enum Unreadable {
     /// The file cannot be opened or read.
     Io(String, io::Error),
-    /// It is longer than [`LONGEST`].
-    TooLong(String),
+    /// It is longer than so many bytes.
+    TooLong(String, usize),
     /// It is not UTF-8.
     NotText(String, string::FromUtf8Error),
-    /// It is the graph that the configuration of this name names.
-    Graph(String, Box<Self>),
+    /// The configuration of this name names it, as what.
+    Named(String, &'static str, Box<Self>),
 }
 
 impl Source {
@@ -37,13 +37,18 @@ impl Source {
     /// # Errors
     /// [`Unreadable`] names the file and says why.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
+        Self::read_up_to(path, LONGEST)
+    }
+
+    /// Reads a file of at most `longest` bytes.
+    pub(crate) fn read_up_to(path: &Path, longest: usize) -> Result<Self, Unreadable> {
         let name = path.display().to_string();
         let mut bytes = Vec::new();
         File::open(path)
-            .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes))
+            .and_then(|file| file.take(longest as u64 + 1).read_to_end(&mut bytes))
             .map_err(|error| Unreadable::Io(name.clone(), error))?;
-        if bytes.len() > LONGEST {
-            return Err(Unreadable::TooLong(name));
+        if bytes.len() > longest {
+            return Err(Unreadable::TooLong(name, longest));
         }
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self { name, text }),
@@ -58,15 +63,19 @@ impl Unreadable {
     pub fn is_of_contents(&self) -> bool {
         match self {
             Self::Io(..) => false,
-            Self::TooLong(_) | Self::NotText(..) => true,
-            Self::Graph(_, why) => why.is_of_contents(),
+            Self::TooLong(..) | Self::NotText(..) => true,
+            Self::Named(_, _, why) => why.is_of_contents(),
         }
     }
 
     /// The same of a file that this configuration names as its graph: who mends it has to know where its name stands.
     #[must_use]
     pub fn graph_of(self, configuration: &str) -> Self {
-        Self::Graph(configuration.to_owned(), Box::new(self))
+        self.named_by(configuration, "as its graph")
+    }
+
+    pub(crate) fn named_by(self, configuration: &str, what: &'static str) -> Self {
+        Self::Named(configuration.to_owned(), what, Box::new(self))
     }
 }
 
@@ -77,14 +86,14 @@ impl fmt::Display for Unreadable {
                 write!(f, "there is no file `{name}`")
             }
             Self::Io(name, error) => write!(f, "`{name}` cannot be read: {error}"),
-            Self::TooLong(name) => {
-                write!(f, "`{name}` is longer than {LONGEST} bytes, which no configuration is")
+            Self::TooLong(name, longest) => {
+                write!(f, "`{name}` is longer than {longest} bytes, which no such file is")
             }
             Self::NotText(name, error) => {
                 let at = error.utf8_error().valid_up_to();
                 write!(f, "`{name}` is not text: byte {at} is not UTF-8")
             }
-            Self::Graph(configuration, why) => write!(f, "{why}; `{configuration}` names it as its graph"),
+            Self::Named(configuration, what, why) => write!(f, "{why}; `{configuration}` names it {what}"),
         }
     }
 }

@@ -54,7 +54,7 @@ fn a_reload_applies_classes_and_names_what_needs_a_restart() {
     let classes = config(&ISSUE.replace("10.99.0.3", "10.99.0.4"));
     assert_eq!(
         old.differences(&classes),
-        Reload { classes: vec!["class preferred".into()], restart: vec![] }
+        Reload { classes: vec!["class preferred".into()], ..Reload::default() }
     );
     let mut fewer = old.clone();
     fewer.classes.reverse();
@@ -63,11 +63,13 @@ fn a_reload_applies_classes_and_names_what_needs_a_restart() {
     assert_eq!(old.differences(&fewer).classes, ["class preferred is gone"]);
     let more = config(&ISSUE.replace("eth0", "eth1").replace("extend = true", "extend = false"));
     let restart = vec!["device.interface", "scheduler.extend"];
-    assert_eq!(old.differences(&more), Reload { classes: vec![], restart });
+    assert_eq!(old.differences(&more), Reload { restart, ..Reload::default() });
     let graph = config(&format!("graph = \"/etc/silk/echo.toml\"\n{ISSUE}"));
     assert_eq!(old.differences(&graph).restart, ["graph"]);
     let probes = config(&format!("{ISSUE}\n[tcp.keepalive]\nprobes = 3\n"));
     assert_eq!(old.differences(&probes).restart, ["tcp.keepalive.probes"]);
+    let refusing = config(&format!("{ISSUE}\n[refuse]\nsource = \"192.0.2.0/24\"\n"));
+    assert_eq!(old.differences(&refusing), Reload { refuse: true, ..Reload::default() });
 }
 
 #[test]

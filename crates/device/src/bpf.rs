@@ -12,9 +12,7 @@ use aya::{Ebpf, EbpfLoader};
 
 use crate::OpenError;
 use crate::sys::Mapping;
-use crate::tables::{
-    BUCKET_WORDS, DISCARDS_WORDS, PORTS, RULES_WORDS, SETTINGS_WORDS, Tables, homes_lines, homes_words, leak,
-};
+use crate::tables::{Tables, homes_lines, leak};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
 
@@ -86,16 +84,8 @@ impl Object {
 
     /// The tables that its programs read.
     pub fn tables(&self) -> Result<Tables, OpenError> {
-        Tables::from_mappings(
-            self.buckets,
-            self.map("flows", self.buckets as usize * BUCKET_WORDS * 8)?,
-            self.map("homes", homes_words(self.buckets) * 8)?,
-            self.map("ports", PORTS * 4)?,
-            self.map("rules", RULES_WORDS * 8)?,
-            self.map("settings", SETTINGS_WORDS * 8)?,
-            self.map("discards", DISCARDS_WORDS * 8)?,
-        )
-        .ok_or_else(|| OpenError::Program("its tables have other sizes than ours".into()))
+        Tables::mapped(self.buckets, |name, bytes| self.map(name, bytes))?
+            .ok_or_else(|| OpenError::Program("its tables have other sizes than ours".into()))
     }
 
     /// How many packets the program at the ingress has marked, of an interface's place and a domain: IPv4, IPv6.

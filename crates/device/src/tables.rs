@@ -15,7 +15,9 @@ pub(crate) const PORTS: usize = 65_536;
 /// Words (`u64`) of the rules table.
 pub(crate) const RULES_WORDS: usize = 768;
 /// Words (`u64`) of the settings.
-pub(crate) const SETTINGS_WORDS: usize = 28;
+pub(crate) const SETTINGS_WORDS: usize = 30;
+/// Words (`u64`) of who is refused.
+pub(crate) const REFUSED_WORDS: usize = 163_840;
 /// Words (`u64`) of the discards.
 pub(crate) const DISCARDS_WORDS: usize = 1024;
 
@@ -41,6 +43,8 @@ pub struct Tables {
     pub ports: &'static [AtomicU32],
     /// The rules table, both banks.
     pub rules: &'static [AtomicU64],
+    /// Who is refused, both banks.
+    pub refused: &'static [AtomicU64],
     /// The settings.
     pub settings: &'static [AtomicU64],
     /// Which packets of which paths are dropped at once.
@@ -51,41 +55,42 @@ impl Tables {
     /// Tables in plain memory, in huge pages where there are any; `buckets`, a power of two,
     /// each hold four flows.
     pub fn in_memory(buckets: u32) -> io::Result<Self> {
-        let anonymous = |words: usize| Mapping::anonymous(words * 8).map(leak);
-        Self::from_mappings(
-            buckets,
-            anonymous(buckets as usize * BUCKET_WORDS)?,
-            anonymous(homes_words(buckets))?,
-            anonymous(PORTS / 2)?,
-            anonymous(RULES_WORDS)?,
-            anonymous(SETTINGS_WORDS)?,
-            anonymous(DISCARDS_WORDS)?,
-        )
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+        Self::mapped(buckets, |_, bytes| Mapping::anonymous(bytes).map(leak))?
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
     }
 
-    /// The tables in these mappings; `None` when one is too small or `buckets` is not a power
-    /// of two.
-    pub(crate) fn from_mappings(
+    /// The tables in the mappings that `map` makes, of a table's name and its length in bytes; `None` when one is too small or
+    /// `buckets` is not a power of two.
+    pub(crate) fn mapped<E>(
         buckets: u32,
-        flows: &'static Mapping,
-        homes: &'static Mapping,
-        ports: &'static Mapping,
-        rules: &'static Mapping,
-        settings: &'static Mapping,
-        discards: &'static Mapping,
-    ) -> Option<Self> {
+        map: impl Fn(&'static str, usize) -> Result<&'static Mapping, E>,
+    ) -> Result<Option<Self>, E> {
         if !buckets.is_power_of_two() || buckets < 4 {
-            return None;
+            return Ok(None);
         }
-        Some(Self {
-            flows: flows.words64(0, buckets as usize * BUCKET_WORDS)?,
-            homes: homes.words64(0, homes_words(buckets))?,
-            ports: ports.words32(0, PORTS)?,
-            rules: rules.words64(0, RULES_WORDS)?,
-            settings: settings.words64(0, SETTINGS_WORDS)?,
-            discards: discards.words64(0, DISCARDS_WORDS)?,
-        })
+        let words64 = |name, words: usize| Ok(map(name, words * 8)?.words64(0, words));
+        let tables = (
+            words64("flows", buckets as usize * BUCKET_WORDS)?,
+            words64("homes", homes_words(buckets))?,
+            map("ports", PORTS * 4)?.words32(0, PORTS),
+            words64("rules", RULES_WORDS)?,
+            words64("refused", REFUSED_WORDS)?,
+            words64("settings", SETTINGS_WORDS)?,
+            words64("discards", DISCARDS_WORDS)?,
+        );
+        let (
+            Some(flows),
+            Some(homes),
+            Some(ports),
+            Some(rules),
+            Some(refused),
+            Some(settings),
+            Some(discards),
+        ) = tables
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Self { flows, homes, ports, rules, refused, settings, discards }))
     }
 }
 

@@ -12,8 +12,8 @@ use proptest::test_runner::TestRunner;
 use silk_device::xdp::{self, Mode, Tried};
 use silk_path::Endpoint;
 use silk_path::classify::{
-    Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
-    layout,
+    Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Refused, Store32, Store64, Tables,
+    Verdict, layout,
 };
 
 /// Few values, so that packets, flows, ports and rules meet often.
@@ -74,6 +74,7 @@ struct Setup {
     owned: Owned,
     domains: Domains,
     rules: Vec<ClassRule>,
+    refused: Vec<(IpAddr, u8)>,
     addresses: Vec<IpAddr>,
     groups: Vec<IpAddr>,
     ports: Vec<(Protocol, Option<IpAddr>, u16)>,
@@ -101,12 +102,22 @@ fn setup() -> impl Strategy<Value = Setup> {
     let owned = any::<[bool; 3]>().prop_map(|[arp, icmp, fragments]| Owned { arp, icmp, fragments });
     let domains = (domain.clone(), domain.clone(), domain.clone())
         .prop_map(|(default, fragment, control)| Domains { default, fragment, control });
-    let source = prop_oneof![
-        (address().prop_map(IpAddr::V4), select(vec![0, 8, 16, 31, 32])),
-        (address6().prop_map(IpAddr::V6), select(vec![0, 7, 63, 64, 65, 127, 128])),
+    let source = || {
+        prop_oneof![
+            (address().prop_map(IpAddr::V4), select(vec![0, 8, 16, 31, 32])),
+            (address6().prop_map(IpAddr::V6), select(vec![0, 7, 63, 64, 65, 127, 128])),
+        ]
+    };
+    // Some of them, among others.
+    let network = prop_oneof![
+        1 => source().prop_filter("not everybody", |(_, length)| *length > 0),
+        4 => any::<u32>().prop_map(|any| (IpAddr::V4(any.into()), 32)),
+        4 => (any::<u16>(), any::<u64>()).prop_map(|(high, low)| {
+            (IpAddr::V6((0xfd00u128 << 112 | u128::from(high) << 64 | u128::from(low)).into()), 128)
+        }),
     ];
     let rule = (
-        proptest::option::of(source),
+        proptest::option::of(source()),
         proptest::option::of(select(vec![0, 10, 46])),
         proptest::option::of(select(&PORTS[..])),
         domain.clone(),
@@ -125,6 +136,7 @@ fn setup() -> impl Strategy<Value = Setup> {
         owned,
         domains,
         vec(rule, 0..=layout::RULES),
+        prop_oneof![Just(Vec::new()), vec(network, 0..60)],
         (vec(address(), 0..=8usize), vec(address6(), 0..=layout::ADDRESSES6)).prop_map(|(four, six)| {
             four.into_iter().map(IpAddr::V4).chain(six.into_iter().map(IpAddr::V6)).collect()
         }),
@@ -132,10 +144,11 @@ fn setup() -> impl Strategy<Value = Setup> {
         vec(port, 0..6),
         vec(flow, 1..40),
     )
-        .prop_map(|(owned, domains, rules, addresses, groups, ports, flows)| Setup {
+        .prop_map(|(owned, domains, rules, refused, addresses, groups, ports, flows)| Setup {
             owned,
             domains,
             rules,
+            refused,
             addresses,
             groups,
             ports,
@@ -403,7 +416,7 @@ fn prepare(shared: &silk_device::Tables, seed: u64, vlans: [u16; layout::DEVICES
     let addresses = &shared.settings[layout::SETTINGS_ADDRESSES..layout::SETTINGS_SEED2];
     addresses.iter().for_each(|word| word.store(stale | stale << 32, Ordering::Relaxed));
     let stale = u64::from_le_bytes(ADDRESSES6[0].octets()[..8].try_into().unwrap());
-    shared.settings[layout::SETTINGS_ADDRESSES6..]
+    shared.settings[layout::SETTINGS_ADDRESSES6..layout::SETTINGS_VLAN]
         .iter()
         .for_each(|word| word.store(stale, Ordering::Relaxed));
     shared.settings[layout::SETTINGS_VLAN].store(layout::vlans_word(vlans), Ordering::Relaxed);
@@ -412,11 +425,13 @@ fn prepare(shared: &silk_device::Tables, seed: u64, vlans: [u16; layout::DEVICES
         Store64::Lent(shared.homes),
         Store32::Lent(shared.ports),
         Store64::Lent(shared.rules),
+        Store64::Lent(shared.refused),
         Store64::Lent(shared.settings),
         Store64::Lent(shared.discards),
     )
     .expect("the device's tables have the layout's sizes");
     tables.configure(setup.owned, setup.domains, &setup.rules, &setup.addresses).expect("as many as fit");
+    tables.refuse(&Refused::of(setup.refused.iter().copied())).expect("as many as fit");
     for &group in &setup.groups {
         // There may be no room.
         let _ = tables.hear(group);
@@ -448,9 +463,10 @@ fn verdict(tried: Tried) -> Option<Verdict> {
     }
 }
 
-/// What is counted of the path of a packet, where it has one.
-fn discarded(tables: &Tables, verdict: Verdict) -> Option<u64> {
+/// What is counted of the path of a packet, where it has one, or of its domain's refused ones.
+fn counted(device: &xdp::Device, tables: &Tables, verdict: Verdict) -> Option<u64> {
     match verdict {
+        Verdict::Refuse { domain } => Some(device.counts(domain.into()).refused),
         Verdict::Path { domain, index } | Verdict::Discard { domain, index } => {
             Some(tables.discarded(Found { domain, index }))
         }
@@ -496,14 +512,14 @@ fn agree(mode: Mode, interfaces: &'static [&'static str], cases: u32, least: u32
         let device = xdp::open_all(&named).unwrap();
         assert_eq!(device.further.len() + 1, interfaces.len());
         // By family and kind.
-        let mut seen = [[0u32; 6]; 2];
+        let mut seen = [[0u32; 7]; 2];
         let mut runner =
             TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() });
         let aimed = proptest::option::weighted(0.5, any::<proptest::sample::Index>());
         let over = 0..interfaces.len();
         let frames = proptest::collection::vec((frame(), aimed, tagging(), over), 60);
         // Of those with a tag, too.
-        let mut tagged = [0u32; 6];
+        let mut tagged = [0u32; 7];
         let seen_ref = std::cell::RefCell::new((&mut seen, &mut tagged));
         runner
             .run(
@@ -531,14 +547,16 @@ fn agree(mode: Mode, interfaces: &'static [&'static str], cases: u32, least: u32
                             Verdict::Control { .. } => 3,
                             Verdict::Pass => 4,
                             Verdict::Discard { .. } => 5,
+                            Verdict::Refuse { .. } => 6,
                         };
                         seen_ref.borrow_mut().0[six][kind] += 1;
                         seen_ref.borrow_mut().1[kind] += u32::from(frame[12..14] == [0x81, 0]);
-                        let before = discarded(&tables, expected);
+                        let before = counted(&device, &tables, expected);
                         let tried = device.try_frame_over(over, &frame).expect("the program runs");
-                        let counted = discarded(&tables, expected).map(|after| after - before.unwrap_or(0));
+                        let counted =
+                            counted(&device, &tables, expected).map(|after| after - before.unwrap_or(0));
                         let (expected, once) = match expected {
-                            Verdict::Discard { .. } => (None, Some(1)),
+                            Verdict::Discard { .. } | Verdict::Refuse { .. } => (None, Some(1)),
                             other => (Some(other), before.map(|_| 0)),
                         };
                         prop_assert_eq!((verdict(tried), counted), (expected, once), "frame {:x?}", frame);

@@ -76,6 +76,7 @@ fn every_domain_gets_its_own(mut linux: End, mut ours: Steered, tag: u16) {
         Store64::Lent(ours.tables.homes),
         Store32::Lent(ours.tables.ports),
         Store64::Lent(ours.tables.rules),
+        Store64::Lent(ours.tables.refused),
         Store64::Lent(ours.tables.settings),
         Store64::Lent(ours.tables.discards),
     )

@@ -126,6 +126,9 @@ impl<P: Port> Dispatch<P> {
             self.tables.count_discard(Found { domain, index });
             return Ok(None);
         }
+        if let Verdict::Refuse { .. } = verdict {
+            return Err(DropReason::Refused);
+        }
         if others_domain(self.itself, frame.device, verdict).is_some() {
             return Err(DropReason::NoPath);
         }
@@ -208,7 +211,8 @@ impl<P: Port> Dispatch<P> {
             if verdict == Verdict::Pass {
                 refuse((&mut self.paths, &mut self.port), &self.tables, (frame, device), now);
             }
-            self.drops.count(DropReason::NoPath);
+            let refused = matches!(verdict, Verdict::Refuse { .. });
+            self.drops.count(if refused { DropReason::Refused } else { DropReason::NoPath });
             return None;
         };
         Some((id, self.arrive_at(id, frame, device, checksum, now)))

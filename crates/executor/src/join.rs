@@ -92,6 +92,7 @@ pub fn tables_of(words: silk_device::Tables, vlans: [u16; DEVICES]) -> Result<Ta
         Store64::Lent(words.homes),
         Store32::Lent(words.ports),
         Store64::Lent(words.rules),
+        Store64::Lent(words.refused),
         Store64::Lent(words.settings),
         Store64::Lent(words.discards),
     )

@@ -29,6 +29,8 @@ reasons! {
     QueueFull = "queue full",
     /// The path is gone.
     NoPath = "no such path",
+    /// For a listening path, or a datagram socket without a peer, from somebody who is refused.
+    Refused = "refused source",
     /// A path's memory limit, its class's, or its program's.
     NoMemory = "memory limit",
     /// No room in front for a header.

@@ -99,7 +99,7 @@ impl Paths {
     pub fn target(&self, frame: &[u8], verdict: Verdict) -> Option<PathId> {
         match verdict {
             Verdict::Path { index, .. } => self.at(index),
-            Verdict::Discard { .. } | Verdict::Pass => None,
+            Verdict::Discard { .. } | Verdict::Refuse { .. } | Verdict::Pass => None,
             _ => self.taker(&Self::parcel(frame)?),
         }
     }

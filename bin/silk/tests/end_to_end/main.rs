@@ -57,6 +57,7 @@ mod queues;
 mod random_calls;
 mod receive_buffers;
 mod redis;
+mod refusing;
 mod resetting;
 mod reusing;
 mod routes;

@@ -23,6 +23,7 @@ const volatile __u32 domains = 1;
 #include "packet.h"
 #include "tables.h"
 #include "discard.h"
+#include "refused.h"
 
 /* The word of a packet whose flow was found. `early`: it may be discarded. */
 static __always_inline __u32 found(__u32 value, __u8 protocol, struct transport *ends, __u32 room,
@@ -35,9 +36,12 @@ static __always_inline __u32 found(__u32 value, __u8 protocol, struct transport 
 	return value;
 }
 
-/* The word of a packet for the listeners of a domain. `early`: there may be too many such segments. */
-static __always_inline __u32 listens(__u32 domain, __u8 protocol, int early)
+/* The word of a packet for the listeners of a domain. `early`: its sender may be `refused`, and there may be too many
+ * such segments. */
+static __always_inline __u32 listens(__u32 domain, __u8 protocol, int early, int refused)
 {
+	if (early && refused)
+		return hint(domain, HINT_REFUSED);
 	if (early && protocol == IPPROTO_TCP && !is_let_in(domain & DOMAIN_MASK))
 		return hint(domain, HINT_LIMITED);
 	return hint(domain, HINT_LISTEN);
@@ -156,6 +160,10 @@ static __always_inline struct counts *taken(__u32 word)
 
 	if (!of || word == hint(domain, HINT_LIMITED))
 		return 0;
+	if (word == hint(domain, HINT_REFUSED)) {
+		of->refused++;
+		return 0;
+	}
 	if (word == hint(domain, HINT_DISCARD)) {
 		of->discarded++;
 		return 0;

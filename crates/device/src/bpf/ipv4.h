@@ -14,19 +14,20 @@ static __always_inline __u32 ports_verdict(struct settings *set, __u64 word, str
 	local = local_index(set, word, ip->destination, 0);
 	if (local == ADDRESSES || !owns_port(ends->destination_port, local, ip->protocol))
 		return PASS;
-	return listens(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), ip->protocol,
-		       early);
+	return listens(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), ip->protocol, early,
+		       early && is_refused(set, word, ip));
 }
 
 /* A datagram to a group. */
 static __always_inline __u32 group_verdict(struct settings *set, __u64 word, struct ipv4 *ip,
-					   struct transport *ends)
+					   struct transport *ends, int early)
 {
 	__u32 local = local_index(set, word, ip->destination, 1);
 
 	if (local == ADDRESSES || !owns_port(ends->destination_port, local, IPPROTO_UDP))
 		return PASS;
-	return hint(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), HINT_LISTEN);
+	return listens(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), IPPROTO_UDP, early,
+		       early && is_refused(set, word, ip));
 }
 
 /* Where the packet that an ICMP error quotes at `quote` was sent, PASS when it was none of ours. `room`
@@ -99,7 +100,7 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 	if (ip->protocol == IPPROTO_IGMP)
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 	if (group)
-		return ip->protocol == IPPROTO_UDP ? group_verdict(set, word, ip, transport) : PASS;
+		return ip->protocol == IPPROTO_UDP ? group_verdict(set, word, ip, transport, early) : PASS;
 	if (ip->protocol == IPPROTO_UDP || (ip->protocol == IPPROTO_TCP && room >= 20))
 		return ports_verdict(set, word, ip, transport, room, end, early);
 	if (ip->protocol == IPPROTO_ICMP && local_index(set, word, ip->destination, 0) != ADDRESSES)

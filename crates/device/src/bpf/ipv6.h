@@ -79,19 +79,21 @@ static __always_inline __u32 ports6_verdict(struct settings *set, __u64 word, st
 	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, protocol))
 		return PASS;
 	dscp = (ip->version_class << 2 | ip->class_flow >> 6) & 0x3f;
-	return listens(rule6_domain(word, ip, ends->destination_port, dscp), protocol, early);
+	return listens(rule6_domain(word, ip, ends->destination_port, dscp), protocol, early,
+		       early && is_refused6(set, word, ip));
 }
 
 /* A datagram to a group. */
 static __always_inline __u32 group6_verdict(struct settings *set, __u64 word, struct ipv6 *ip,
-					    struct transport *ends)
+					    struct transport *ends, int early)
 {
 	__u32 local = local6_index(set, word, ip->destination, 1);
 	__u8 dscp = (ip->version_class << 2 | ip->class_flow >> 6) & 0x3f;
 
 	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, IPPROTO_UDP))
 		return PASS;
-	return hint(rule6_domain(word, ip, ends->destination_port, dscp), HINT_LISTEN);
+	return listens(rule6_domain(word, ip, ends->destination_port, dscp), IPPROTO_UDP, early,
+		       early && is_refused6(set, word, ip));
 }
 
 /* Where the packet that an ICMPv6 error quotes at `quote` was sent, PASS when it was none of ours. */
@@ -186,7 +188,7 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 	if (room < 8 || (void *)(transport + 1) > end)
 		return PASS;
 	if (group && protocol == IPPROTO_UDP)
-		return group6_verdict(set, word, ip, transport);
+		return group6_verdict(set, word, ip, transport, early);
 	if (protocol == IPPROTO_UDP || (protocol == IPPROTO_TCP && room >= 20))
 		return group ? PASS : ports6_verdict(set, word, ip, protocol, transport, room, end, early);
 	if (protocol != IPPROTO_ICMPV6)

@@ -25,6 +25,12 @@
 #define RULE_NOT_V4 (1ULL << 33)
 #define RULE_NOT_V6 (1ULL << 34)
 
+#define REFUSED 16384
+#define RANGE6_WORDS 4
+#define REFUSED_BANK_WORDS (REFUSED * (1 + RANGE6_WORDS))
+/* Of a search in one bank: more halvings than there are ranges. */
+#define REFUSED_STEPS 15
+
 #define ADDRESSES 16
 #define ADDRESSES6 8
 #define EXTENSIONS 4
@@ -36,6 +42,7 @@
 #define FRAGMENT_SHIFT 16
 #define CONTROL_SHIFT 24
 #define BANK_SHIFT 32
+#define REFUSED_BANK_SHIFT 33
 #define RULE_COUNT_SHIFT 40
 #define ADDRESS_COUNT_SHIFT 48
 #define ADDRESS6_COUNT_SHIFT 56
@@ -46,6 +53,8 @@
 #define HINT_DISCARD 4
 /* Never written before a frame: beyond its domain's limit. */
 #define HINT_LIMITED 5
+/* The same: its sender is refused. */
+#define HINT_REFUSED 6
 
 #define DISCARDS 256
 #define DISCARD_WORDS 4
@@ -124,6 +133,14 @@ struct {
 	__type(value, struct rule);
 } rules SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2 * REFUSED_BANK_WORDS);
+	__type(key, __u32);
+	__type(value, __u64);
+} refused SEC(".maps");
+
 struct settings {
 	__u64 word;
 	__u64 seed;
@@ -132,6 +149,8 @@ struct settings {
 	__u64 addresses6[2 * ADDRESSES6];
 	/* 16 bits for each interface. */
 	__u64 vlans;
+	/* Ranges of IPv4, and of IPv6 in the upper half, in each bank of who is refused. */
+	__u64 refused[2];
 };
 
 struct {
@@ -170,6 +189,7 @@ struct counts {
 	__u64 no_ring;
 	__u64 no_hint;
 	__u64 discarded;
+	__u64 refused;
 };
 
 struct {

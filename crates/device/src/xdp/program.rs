@@ -46,6 +46,8 @@ pub struct Counts {
     pub no_hint: u64,
     /// Packets of a flow that its path did not want: dropped at once, and in no other count.
     pub discarded: u64,
+    /// Packets for a listen path from somebody who is refused: dropped at once, and in no other count.
+    pub refused: u64,
 }
 
 /// Packets that belong to no path of their own, as far as they can be limited (`bpf/limits.h`).
@@ -197,13 +199,13 @@ impl Program {
 
     /// What it did with the packets of a domain so far.
     pub fn counts(&self, domain: u32) -> Option<Counts> {
-        let map = PerCpuArray::<_, [u64; 7]>::try_from(self.object.ebpf.map("counts")?).ok()?;
-        let mut sum = [0u64; 7];
+        let map = PerCpuArray::<_, [u64; 8]>::try_from(self.object.ebpf.map("counts")?).ok()?;
+        let mut sum = [0u64; 8];
         for of_cpu in map.get(&domain, 0).ok()?.iter() {
             sum.iter_mut().zip(of_cpu).for_each(|(to, from)| *to += from);
         }
-        let [path, listen, fragment, control, no_ring, no_hint, discarded] = sum;
-        Some(Counts { path, listen, fragment, control, no_ring, no_hint, discarded })
+        let [path, listen, fragment, control, no_ring, no_hint, discarded, refused] = sum;
+        Some(Counts { path, listen, fragment, control, no_ring, no_hint, discarded, refused })
     }
 
     /// How many packets it left to Linux so far.

@@ -35,6 +35,7 @@ fn with_tables(device: Device, domains: u32) -> (End, Device, Tables) {
         Store64::Lent(device.tables.homes),
         Store32::Lent(device.tables.ports),
         Store64::Lent(device.tables.rules),
+        Store64::Lent(device.tables.refused),
         Store64::Lent(device.tables.settings),
         Store64::Lent(device.tables.discards),
     )

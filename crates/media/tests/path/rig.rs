@@ -214,7 +214,7 @@ impl Player {
     /// A frame comes from the device.
     pub fn arrives(&mut self, frame: &[u8], checksum: Checksum) {
         let verdict = self.tables.classify(frame);
-        if let Verdict::Discard { .. } | Verdict::Pass = verdict {
+        if let Verdict::Discard { .. } | Verdict::Refuse { .. } | Verdict::Pass = verdict {
             return;
         }
         let Some(path) = self.paths.target(frame, verdict) else { return };

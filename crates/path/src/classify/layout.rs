@@ -73,6 +73,20 @@
 //! (service bits or traffic class `>> 2`). A rule of bank *k* is at words
 //! `RULE_WORDS*(k*RULES + i)`. No match: the default domain.
 //!
+//! # Who is refused: `refused`, 2 banks of [`REFUSED_BANK_WORDS`] `u64`
+//! ```text
+//!          63                            32 31                             0
+//! word i      |      last address          |       first address            |   range i of IPv4, i < REFUSED
+//! word R+4*i  | first half of the first address                             |   range i of IPv6, R = REFUSED
+//!        +1   | second half                                                 |
+//!        +2   | first half of the last address                              |
+//!        +3   | second half                                                 |
+//! ```
+//! Here addresses are *numbers*, the most significant byte of the address the highest. The ranges of each IP rise and do not
+//! overlap. A bank of number *k* is at words `REFUSED_BANK_WORDS*k`; how many ranges it has stands in word 28 + *k* of the
+//! settings, and which is in force in bit [`REFUSED_BANK_SHIFT`] of their word 0. An address is refused when a range in force
+//! holds it.
+//!
 //! # Settings: `settings`, [`SETTINGS_WORDS`] `u64`
 //! ```text
 //!           63    56 55     48 47    40 39  32 31      24 23       16 15        8 7     0
@@ -83,13 +97,15 @@
 //! word 11+2k| first half of local IPv6 address k; word 12+2k: the second                  |
 //! word 27   | 16 bits for each device, the first's lowest: the virtual LAN whose          |
 //!           | frames are ours over it, 1 to 4094; 0: untagged frames are                  |
+//! word 28+k | ranges of IPv6 that bank k of who is refused has | of IPv4 (32 bits each)   |
 //! ```
+//! `bank`: bit 0 is that of the rules, bit 1 of who is refused.
 //! `IPv4` and `IPv6` are the numbers of local addresses. Behind them, as far as the words go, stand the
 //! groups that are heard: of IPv4 and, in words 11 on, of IPv6; 0 where there is none. Address or group
 //! *k* of IPv4 has bit *k* of a port's half, of IPv6 bit 15 - *k*.
 //! `flags`: [`OWN_ARP`] (neighbour discovery, IGMP and MLD too), [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
-//! are domains. One store of word 0 switches bank, counts and domains at once: a reload is
-//! all or nothing.
+//! are domains. One store of word 0 switches the rules' bank, counts and domains at once: a reload is
+//! all or nothing. Who is refused is switched by another.
 //!
 //! # The specification both sides evaluate, on an Ethernet frame of `len` bytes
 //! 1. `len < 14`: pass. With a tag of IEEE 802.1Q (0x8100; `len < 18`: pass) its lower twelve bits are
@@ -102,13 +118,13 @@
 //!    `room = total length - ihl*4`.
 //!    IGMP (2) with `room >= 8` that is no fragment: control if OWN_ARP, else pass, whatever its destination.
 //!    A group destination (bit 0 of the frame's first byte): UDP with `room >= 8` that is no fragment, to
-//!    group *i* whose bit the ports table has: listen, as in 4; else pass.
+//!    group *i* whose bit the ports table has: listen or refuse, as in 4; else pass.
 //! 3. A fragment (more-fragments or offset not 0): if OWN_FRAGMENTS and the destination is one
 //!    of the local addresses, fragment; else pass.
 //! 4. TCP (6) with `room >= 20`, UDP (17) with `room >= 8`; (less room: pass). Flow found:
 //!    path (or listen, with the flow's domain, when the index is INDEX_LISTEN). Else, if the
 //!    destination is local address *i* and the ports table has its bit for the protocol:
-//!    listen, in the domain of the first matching rule. Else pass.
+//!    listen, in the domain of the first matching rule, or refuse, if the source is refused. Else pass.
 //! 5. ICMP (1) with `room >= 8` to a local address. Types 3, 11 and 12 quote a packet of ours
 //!    at `q = l4 + 8`: if `room >= 8 + 20`, its version is 4, `qhl = ihl*4 >= 20`,
 //!    `room >= 8 + qhl + 8`, its fragment offset is 0 and its protocol is TCP or UDP, look up
@@ -147,7 +163,9 @@
 //!       `skips` is set, `every > 1` and `stamp % every != 0`; or `type` is [`KIND_B`], bit 32 of word 1 is set and
 //!       `stamp - least`, of 32 bits with a sign, is negative.
 //!
-//!     Whoever drops it adds one to word 2. The answer of `steer` (below) does not depend on this.
+//!     Whoever drops it adds one to word 2.
+//!
+//! The answer of `steer`, which only chooses among queues, depends neither on this nor on who is refused.
 //!
 //! # Discards: `discards`, [`DISCARDS`] entries of [`DISCARD_WORDS`] `u64`
 //! ```text
@@ -218,14 +236,25 @@ pub const RULE_NOT_V6: u64 = 1 << 34;
 /// Words (`u64`) of one rule.
 pub const RULE_WORDS: usize = 6;
 
+/// Ranges of each IP in one bank of who is refused.
+pub const REFUSED: usize = 16_384;
+/// Words (`u64`) of a range of IPv6.
+pub const RANGE6_WORDS: usize = 4;
+/// Words (`u64`) of one bank of who is refused.
+pub const REFUSED_BANK_WORDS: usize = REFUSED * (1 + RANGE6_WORDS);
+/// Words (`u64`) of the table of who is refused.
+pub const REFUSED_WORDS: usize = 2 * REFUSED_BANK_WORDS;
+
 /// Local addresses the settings can hold, of both families together.
 pub const ADDRESSES: usize = 16;
 /// Of these, local IPv6 addresses.
 pub const ADDRESSES6: usize = 8;
 /// Words (`u64`) of the settings.
-pub const SETTINGS_WORDS: usize = SETTINGS_VLAN + 1;
+pub const SETTINGS_WORDS: usize = SETTINGS_REFUSED + 2;
 /// The word of the settings that holds the virtual LANs.
 pub const SETTINGS_VLAN: usize = SETTINGS_ADDRESSES6 + 2 * ADDRESSES6;
+/// The first of the two words of the settings that hold how many ranges are refused.
+pub const SETTINGS_REFUSED: usize = SETTINGS_VLAN + 1;
 /// The most devices that the tables can be about.
 pub const DEVICES: usize = 4;
 
@@ -262,8 +291,10 @@ pub const DEFAULT_SHIFT: u32 = 8;
 pub const FRAGMENT_SHIFT: u32 = 16;
 /// Where word 0 of the settings keeps the control domain (8 bits).
 pub const CONTROL_SHIFT: u32 = 24;
-/// Where word 0 of the settings keeps the bank of rules in force (8 bits, 0 or 1).
+/// Where word 0 of the settings keeps the bank of rules in force (a bit).
 pub const BANK_SHIFT: u32 = 32;
+/// Where word 0 of the settings keeps the bank of who is refused (a bit).
+pub const REFUSED_BANK_SHIFT: u32 = 33;
 /// Where word 0 of the settings keeps the number of rules in that bank (8 bits).
 pub const RULE_COUNT_SHIFT: u32 = 40;
 /// Where word 0 of the settings keeps the number of local IPv4 addresses (8 bits).
@@ -280,6 +311,8 @@ pub const HINT_CONTROL: u32 = 3;
 
 /// In the XDP program only, never written: the packet is discarded.
 pub const HINT_DISCARD: u32 = 4;
+/// The same: its sender is refused. (5 is beyond a domain's limit, `limits.h`.)
+pub const HINT_REFUSED: u32 = 6;
 
 /// Entries of the discards table.
 pub const DISCARDS: usize = 256;

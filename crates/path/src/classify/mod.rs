@@ -8,6 +8,7 @@ mod fingerprint;
 mod flows;
 mod homes;
 pub mod layout;
+mod refused;
 pub(crate) mod spec;
 mod spec6;
 mod store;
@@ -15,6 +16,7 @@ mod tables;
 
 pub use discard::{Filter, Framed, Taken};
 pub use flows::{Between, Flow, FlowError, Flows, Found, Key};
+pub use refused::Refused;
 pub use spec6::skip_extensions;
 pub use store::{Store32, Store64};
 pub use tables::{ClassRule, Domains, Owned, Protocol, Tables, TooMany};
@@ -53,6 +55,11 @@ pub enum Verdict {
         /// The path's index.
         index: u32,
     },
+    /// For the listening (or unconnected) path of this domain, from somebody who is refused: dropped where it is classified.
+    Refuse {
+        /// The domain.
+        domain: u8,
+    },
     /// To Linux: no path owns it.
     Pass,
 }
@@ -68,7 +75,7 @@ impl Verdict {
             Self::Listen { domain } => with(domain, HINT_LISTEN),
             Self::Fragment { domain } => with(domain, HINT_FRAGMENT),
             Self::Control { domain } => with(domain, HINT_CONTROL),
-            Self::Discard { .. } | Self::Pass => 0,
+            Self::Discard { .. } | Self::Refuse { .. } | Self::Pass => 0,
         }
     }
 
@@ -94,7 +101,7 @@ impl Verdict {
             | Self::Listen { domain }
             | Self::Fragment { domain }
             | Self::Control { domain } => Some(domain),
-            Self::Discard { .. } | Self::Pass => None,
+            Self::Discard { .. } | Self::Refuse { .. } | Self::Pass => None,
         }
     }
 }
@@ -173,7 +180,7 @@ mod tests {
         ] {
             assert_eq!(Verdict::from_hint(verdict.hint()), Some(verdict));
         }
-        for none in [Verdict::Pass, Verdict::Discard { domain: 5, index: 9 }] {
+        for none in [Verdict::Pass, Verdict::Refuse { domain: 5 }, Verdict::Discard { domain: 5, index: 9 }] {
             assert_eq!(Verdict::from_hint(none.hint()), None);
         }
         assert_eq!(Verdict::from_hint(0x0100_00ff), None, "an unknown hint says nothing");

@@ -187,13 +187,19 @@ impl Tables {
     /// Where a packet without an exact entry belongs.
     fn listener(&self, protocol: Protocol, local: Endpoint, source: IpAddr, dscp: u8) -> Option<Verdict> {
         let owned = self.owns_port(protocol, local.ip(), local.port());
-        owned.then(|| Verdict::Listen { domain: self.domain_for(source, local.port(), dscp) })
+        owned.then(|| self.of_stranger(source, local.port(), dscp))
+    }
+
+    /// Where a packet for a port of ours belongs that has no exact entry.
+    fn of_stranger(&self, source: IpAddr, port: u16, dscp: u8) -> Verdict {
+        let domain = self.domain_for(source, port, dscp);
+        if self.refuses(source) { Verdict::Refuse { domain } } else { Verdict::Listen { domain } }
     }
 
     /// Where a datagram to a group belongs.
     pub fn group_listener(&self, local: Endpoint, source: IpAddr, dscp: u8) -> Option<Verdict> {
         let owned = self.owns_port_of_group(Protocol::Udp, local.ip(), local.port());
-        owned.then(|| Verdict::Listen { domain: self.domain_for(source, local.port(), dscp) })
+        owned.then(|| self.of_stranger(source, local.port(), dscp))
     }
 
     /// Where an error belongs that quotes a packet of no flow: to the control domain, where a datagram

@@ -88,7 +88,8 @@ pub struct Tables {
     pub flows: Flows,
     ports: Store32,
     rules: Store64,
-    settings: Store64,
+    pub(super) refused: Store64,
+    pub(super) settings: Store64,
     pub(super) discards: Store64,
     // As the settings had it when this was made.
     vlans: [u16; DEVICES],
@@ -102,11 +103,13 @@ impl Tables {
         homes: Store64,
         ports: Store32,
         rules: Store64,
+        refused: Store64,
         settings: Store64,
         discards: Store64,
     ) -> Option<Self> {
         let long_enough = ports.len() >= PORTS
             && rules.len() >= RULES_WORDS
+            && refused.len() >= REFUSED_WORDS
             && settings.len() >= SETTINGS_WORDS
             && discards.len() >= DISCARDS_WORDS;
         if !long_enough {
@@ -114,7 +117,15 @@ impl Tables {
         }
         let seeds = [SETTINGS_SEED, SETTINGS_SEED2].map(|word| settings[word].load(Acquire));
         let vlans = vlans_of(settings[SETTINGS_VLAN].load(Acquire));
-        Some(Self { flows: Flows::new(flows, homes, seeds)?, ports, rules, settings, discards, vlans })
+        Some(Self {
+            flows: Flows::new(flows, homes, seeds)?,
+            ports,
+            rules,
+            refused,
+            settings,
+            discards,
+            vlans,
+        })
     }
 
     /// Tables in memory of their own with room for about `flows` flows.
@@ -126,6 +137,7 @@ impl Tables {
             flows: Flows::with_room(flows, seed),
             ports: Store::zeroed(PORTS),
             rules: Store::zeroed(RULES_WORDS),
+            refused: Store::zeroed(REFUSED_WORDS),
             settings,
             discards: Store::zeroed(DISCARDS_WORDS),
             vlans: [0; DEVICES],
@@ -165,7 +177,8 @@ impl Tables {
         if rules.len() > RULES || four + six > ADDRESSES || six > ADDRESSES6 {
             return Err(TooMany);
         }
-        let bank = 1 - (self.settings[0].load(Acquire) >> BANK_SHIFT & 1);
+        let in_force = self.settings[0].load(Acquire);
+        let bank = 1 - (in_force >> BANK_SHIFT & 1);
         for (n, rule) in rules.iter().enumerate() {
             let at = RULE_WORDS * (bank as usize * RULES + n);
             for (to, word) in self.rules[at..at + RULE_WORDS].iter().zip(rule.words()) {
@@ -182,6 +195,7 @@ impl Tables {
             | u64::from(domains.fragment) << FRAGMENT_SHIFT
             | u64::from(domains.control) << CONTROL_SHIFT
             | bank << BANK_SHIFT
+            | in_force & 1 << REFUSED_BANK_SHIFT
             | (rules.len() as u64) << RULE_COUNT_SHIFT
             | (four as u64) << ADDRESS_COUNT_SHIFT
             | (six as u64) << ADDRESS6_COUNT_SHIFT;
@@ -588,12 +602,13 @@ mod tests {
     #[test]
     fn short_tables_are_refused() {
         let words = |n| Store64::zeroed(n);
-        let made = |[flows, homes, ports, rules, settings, discards]: [usize; 6]| {
-            let [flows, homes, rules, settings, discards] =
-                [flows, homes, rules, settings, discards].map(words);
-            Tables::from_words(flows, homes, Store32::zeroed(ports), rules, settings, discards).is_some()
+        let made = |[flows, homes, ports, rules, refused, settings, discards]: [usize; 7]| {
+            let [flows, homes, rules, refused, settings, discards] =
+                [flows, homes, rules, refused, settings, discards].map(words);
+            let ports = Store32::zeroed(ports);
+            Tables::from_words(flows, homes, ports, rules, refused, settings, discards).is_some()
         };
-        let enough = [32, 1, PORTS, RULES_WORDS, SETTINGS_WORDS, DISCARDS_WORDS];
+        let enough = [32, 1, PORTS, RULES_WORDS, REFUSED_WORDS, SETTINGS_WORDS, DISCARDS_WORDS];
         assert!(made(enough));
         for short in 0..enough.len() {
             let mut sizes = enough;

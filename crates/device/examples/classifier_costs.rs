@@ -1,10 +1,10 @@
-//! What does early discard (Scout §4.4) cost, and what does it save? Prints nanoseconds per packet
+//! What does early discard (Scout §4.4) cost, what does it cost to refuse, and what do they save? Prints nanoseconds per packet
 //! of the XDP program and of the classifier in user space: the median of the rounds, then the
 //! smallest and the largest. The cases take turns within a round. TCP is never asked whether it is
 //! wanted, so it is what a flow would cost without early discard.
 //!
 //! ```text
-//! cargo run --release -p silk-device --example discard_costs
+//! cargo run --release -p silk-device --example classifier_costs
 //! ```
 
 #[path = "../tests/rig/mod.rs"]
@@ -16,7 +16,7 @@ use std::time::Instant as Clock;
 
 use silk_device::xdp;
 use silk_path::classify::{
-    Domains, Filter, Flow, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
+    Domains, Filter, Flow, Found, Framed, Owned, Protocol, Refused, Store32, Store64, Tables, Verdict, layout,
 };
 
 const ROUNDS: usize = 31;
@@ -51,6 +51,7 @@ fn main() {
             Store64::Lent(device.tables.homes),
             Store32::Lent(device.tables.ports),
             Store64::Lent(device.tables.rules),
+            Store64::Lent(device.tables.refused),
             Store64::Lent(device.tables.settings),
             Store64::Lent(device.tables.discards),
         )
@@ -69,17 +70,33 @@ fn main() {
             ("UDP with a filter, discarded", frame(17, 2, 4)),
         ];
         assert_eq!(tables.classify(&cases[3].1), Verdict::Discard { domain: 0, index: 2 });
-        println!("{:<40} {:>8} {:>8} {:>8}", "ns per packet", "median", "min", "max");
-        report("XDP program", &cases, |frame| {
-            device.time_frame(frame, TIMES).expect("the program runs").as_nanos() as f64
-        });
-        report("in user space", &cases, |frame| {
-            let start = Clock::now();
-            for _ in 0..TIMES {
-                black_box(tables.classify(black_box(frame)));
-            }
-            start.elapsed().as_nanos() as f64 / f64::from(TIMES)
-        });
+        println!("{:<52} {:>8} {:>8} {:>8}", "ns per packet", "median", "min", "max");
+        let both = |cases: &[(&str, Vec<u8>)]| {
+            report("XDP program", cases, |frame| {
+                device.time_frame(frame, TIMES).expect("the program runs").as_nanos() as f64
+            });
+            report("in user space", cases, |frame| {
+                let start = Clock::now();
+                for _ in 0..TIMES {
+                    black_box(tables.classify(black_box(frame)));
+                }
+                start.elapsed().as_nanos() as f64 / f64::from(TIMES)
+            });
+        };
+        both(&cases);
+        // TCP that no flow owns, to a port of ours.
+        tables.own_port(Protocol::Tcp, None, HERE.port());
+        let stranger = frame(6, 3, 0);
+        both(&[("TCP of a stranger, nobody is refused", stranger.clone())]);
+        let some = |first: u32| {
+            Refused::of((0..layout::REFUSED as u32).map(|n| ((first + 2 * n).to_be_bytes().into(), 32)))
+        };
+        let own = u32::from(*there(3).ip());
+        tables.refuse(&some(own + 1)).unwrap();
+        both(&[("TCP of a stranger, 16 384 others are refused", stranger.clone())]);
+        tables.refuse(&some(own)).unwrap();
+        assert_eq!(tables.classify(&stranger), Verdict::Refuse { domain: 0 });
+        both(&[("TCP of one of 16 384 who are refused", stranger)]);
     });
 }
 
@@ -91,6 +108,6 @@ fn report(place: &str, cases: &[(&str, Vec<u8>)], run: impl Fn(&[u8]) -> f64) {
     for ((name, _), mut results) in cases.iter().zip(results) {
         results.sort_by(f64::total_cmp);
         let (low, high) = (results[0], results[ROUNDS - 1]);
-        println!("{:<40} {:>8.1} {low:>8.1} {high:>8.1}", format!("{place}: {name}"), results[ROUNDS / 2]);
+        println!("{:<52} {:>8.1} {low:>8.1} {high:>8.1}", format!("{place}: {name}"), results[ROUNDS / 2]);
     }
 }
