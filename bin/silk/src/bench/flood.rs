@@ -59,10 +59,11 @@ fn flood(options: &Options) -> std::io::Result<()> {
             println!("{sent}");
         }
     }
-    match refused {
-        Some(why) if sent == 0 => Err(why),
-        _ => Ok(println!("{sent}")),
+    if let Some(why) = refused.filter(|_| sent == 0) {
+        return Err(why);
     }
+    println!("{sent}");
+    Ok(())
 }
 
 /// How many were sent, from what the program has said so far; none where it said something else, or that it was not one: beside that,

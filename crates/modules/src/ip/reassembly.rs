@@ -86,6 +86,8 @@ pub(crate) struct Reassembly<K, H> {
 
 /// A datagram given up, with its first fragment where that had come: what an ICMP "time exceeded" quotes.
 pub(crate) struct Expired<H> {
+    /// Bytes that it held, with what it cost to keep them.
+    pub freed: usize,
     pub first: Option<First<H>>,
 }
 
@@ -184,7 +186,8 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
     /// Gives up one datagram whose time is over.
     pub fn expire(&mut self, now: Instant) -> Option<Expired<H>> {
         let key = self.datagrams.iter().find(|(_, datagram)| datagram.expires <= now).map(|(key, _)| *key)?;
-        Some(Expired { first: self.remove(&key)?.first() })
+        let datagram = self.remove(&key)?;
+        Some(Expired { freed: datagram.cost(), first: datagram.first() })
     }
 
     /// Forgets everything.
@@ -356,11 +359,13 @@ mod tests {
         insert(&mut reassembly, &fragment(2, 8, true, &[7; 16])).unwrap();
         assert_eq!(reassembly.deadline(), NOW + Duration::from_secs(30));
         let later = Instant::from_millis(30_000);
+        let (held, mut freed) = (reassembly.memory(), 0);
         let quoted: Vec<_> = core::iter::from_fn(|| reassembly.expire(later))
+            .inspect(|given_up| freed += given_up.freed)
             .map(|given_up| given_up.first.map(|first| (first.packet, first.headers_len)))
             .collect();
         assert_eq!(quoted, [Some((fragment(1, 0, true, &[7; 16]), ipv4::HEADER)), None], "as it came");
-        assert_eq!(reassembly.memory(), 0);
+        assert_eq!((reassembly.memory(), freed), (0, held));
         assert_eq!(reassembly.deadline(), Instant::FAR);
     }
 

@@ -6,7 +6,7 @@ use super::group::multicast;
 use super::held::{Holds, OwnPath, Waiting, unreached};
 use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
-use super::reassembly::{First, Piece};
+use super::reassembly::{Expired, First, Piece};
 use super::{Ip, Key, RES, impossible_source};
 use crate::faults::reason;
 use crate::template::ECN;
@@ -307,14 +307,10 @@ impl IpStage {
     /// Gives up datagrams of which not all pieces have come in time.
     fn give_up_pieces(&mut self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
-        loop {
-            let reassembly = &mut cx.module::<Ip>().reassembly;
-            let before = reassembly.memory();
-            let Some(expired) = reassembly.expire(now) else { break };
-            let freed = before - reassembly.memory();
+        while let Some(Expired { freed, first }) = cx.module::<Ip>().reassembly.expire(now) {
             cx.release(freed);
             cx.count_drop(DropReason::IpFragmentTimeout);
-            if let Some(first) = expired.first {
+            if let Some(first) = first {
                 self.send_exceeded(cx, &first);
             }
         }

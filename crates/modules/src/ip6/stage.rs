@@ -6,7 +6,7 @@ use super::{Ip6, Key, RES, impossible_source};
 use crate::faults::reason;
 use crate::ip::held::{Holds, OwnPath, Waiting, unreached};
 use crate::ip::next_hop::{Hop, NextHop};
-use crate::ip::reassembly::{First, Piece};
+use crate::ip::reassembly::{Expired, First, Piece};
 use crate::ip::{GROUP_TTL, add_pseudo_header, complete_checksum, packet_len};
 use crate::template::ECN;
 use alloc::vec;
@@ -356,14 +356,10 @@ impl Ip6Stage {
     /// Gives up datagrams of which not all pieces have come in time.
     fn give_up_pieces(&mut self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
-        loop {
-            let reassembly = &mut cx.module::<Ip6>().reassembly;
-            let before = reassembly.memory();
-            let Some(expired) = reassembly.expire(now) else { break };
-            let freed = before - reassembly.memory();
+        while let Some(Expired { freed, first }) = cx.module::<Ip6>().reassembly.expire(now) {
             cx.release(freed);
             cx.count_drop(DropReason::IpFragmentTimeout);
-            if let Some(first) = expired.first {
+            if let Some(first) = first {
                 self.send_exceeded(cx, &first);
             }
         }
