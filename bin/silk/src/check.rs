@@ -27,7 +27,8 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
             Ok(Ok((name, (told, named)))) => {
                 let _ = writeln!(stdout(), "{name}: {told}");
                 match named.refuse.everybody(&name) {
-                    Ok(_) => {}
+                    Ok(nobody) if nobody.is_empty() => {}
+                    Ok(refused) => _ = writeln!(stdout(), "{name}: refuses {refused}"),
                     Err(Unlisted::Wrong(faults)) => wrong.push(faults),
                     Err(Unlisted::Unreadable(why)) => unreadable.push(why),
                 }

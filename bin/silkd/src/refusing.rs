@@ -3,54 +3,14 @@
 
 use crate::command::SocketName;
 use crate::engine::Engine;
-use silk_config::{Config, Unlisted};
 use silk_instant::Instant;
-use silk_path::classify::{Refused, layout};
+use silk_path::classify::Refused;
 use silk_path::{Bell, Path, PathId};
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Paths that are looked at in one turn: what comes for others does not wait until all are.
 const PART: usize = 128;
-
-/// Why it is not known whom to refuse.
-#[derive(Debug)]
-pub enum Unknown {
-    /// The list cannot be had.
-    Unlisted(Unlisted),
-    /// There are more of them than the classifier has room for: so many ranges of each IP.
-    TooMany([usize; 2]),
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unlisted(why) => fmt::Display::fmt(why, f),
-            Self::TooMany([four, six]) => write!(
-                f,
-                "`[refuse]` has {four} ranges of IPv4 addresses and {six} of IPv6, those that touch taken together; there is \
-                 room for {} of each",
-                layout::REFUSED
-            ),
-        }
-    }
-}
-
-/// Whom a configuration refuses; `name` is what messages call it.
-///
-/// # Errors
-/// [`Unknown`].
-pub fn refused_by(config: &Config, name: &str) -> Result<Refused, Unknown> {
-    let all = config.refuse.everybody(name).map_err(Unknown::Unlisted)?;
-    let refused = Refused::of(all.iter().map(|prefix| (prefix.address(), prefix.length())));
-    let ranges = refused.ranges();
-    if ranges.iter().any(|ranges| *ranges > layout::REFUSED) {
-        Err(Unknown::TooMany(ranges))
-    } else {
-        Ok(refused)
-    }
-}
 
 /// Looking for those who have become refused.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use crate::classes::Classes;
 use crate::command::Command;
-use crate::refusing::refused_by;
 use crate::server::Server;
 use silk_config::{Class, Config, Source};
 use silk_control::Refusal;
@@ -16,7 +15,7 @@ impl Server {
         let refuse = |why: String| Refusal { errno: libc::EINVAL, why };
         let source = Source::read(&self.settings.file).map_err(|e| refuse(e.to_string()))?;
         let new = Config::try_from(&source).map_err(|faults| refuse(faults.to_string()))?;
-        let refused = refused_by(&new, &source.name).map_err(|why| refuse(why.to_string()))?;
+        let refused = new.refuse.everybody(&source.name).map_err(|why| refuse(why.to_string()))?;
         let differences = self.settings.config.differences(&new);
         let mut restart: Vec<String> = differences.restart.iter().map(|key| (*key).to_owned()).collect();
         let mut applied = Vec::new();
@@ -29,8 +28,8 @@ impl Server {
         }
         self.settings.config.refuse = new.refuse;
         if refused != *self.settings.refused {
+            applied.push(format!("who is refused: {refused}"));
             self.refuse(refused);
-            applied.push("who is refused".to_owned());
         }
         Ok((applied, restart))
     }

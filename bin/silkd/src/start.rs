@@ -14,7 +14,6 @@ use crate::host_socket;
 use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
-use crate::refusing::{Unknown, refused_by};
 use crate::ringing::{Patience, Ringers};
 use crate::say::{self, say};
 use crate::server::{self, Server};
@@ -57,8 +56,8 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     config.graph.as_deref().map_or(Ok(()), graph_is_read).map_err(unreadable)?;
     cpus::check(&cpus_of(&config.scheduler))
         .map_err(|why| Failure::Configuration(format!("[scheduler] {why}")))?;
-    let refused = refused_by(&config, &source.name).map_err(|why| match why {
-        Unknown::Unlisted(Unlisted::Unreadable(why)) => unreadable(why),
+    let refused = config.refuse.everybody(&source.name).map_err(|why| match why {
+        Unlisted::Unreadable(why) => unreadable(why),
         why => Failure::Configuration(why.to_string()),
     })?;
     let mut settings = Settings::new(config, file.to_owned());

@@ -2,9 +2,11 @@
 //! logs: an address or a network in each line.
 
 use crate::address::Prefix;
-use crate::fault::Faults;
+use crate::fault::{Fault, Faults};
 use crate::read::{Notes, Section};
 use crate::source::{Source, Unreadable};
+use silk_path::classify::Refused;
+use silk_path::classify::layout::REFUSED;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -42,15 +44,30 @@ impl Refuse {
     ///
     /// # Errors
     /// [`Unlisted`] names the file and says why.
-    pub fn everybody(&self, configuration: &str) -> Result<Vec<Prefix>, Unlisted> {
-        let mut all = self.source.clone();
-        if let Some(file) = &self.file {
-            let source = Source::read_up_to(file, LONGEST_LIST)
-                .map_err(|why| Unlisted::Unreadable(why.named_by(configuration, "in its `[refuse]`")))?;
-            all.extend(networks(&source).map_err(Unlisted::Wrong)?);
-        }
-        Ok(all)
+    pub fn everybody(&self, configuration: &str) -> Result<Refused, Unlisted> {
+        let Some(file) = &self.file else { return Ok(refused(&self.source)) };
+        let source = Source::read_up_to(file, LONGEST_LIST)
+            .map_err(|why| Unlisted::Unreadable(why.named_by(configuration, "in its `[refuse]`")))?;
+        self.and(&source).map_err(Unlisted::Wrong)
     }
+
+    /// Everybody, where this is in the file.
+    fn and(&self, list: &Source) -> Result<Refused, Faults> {
+        let all = refused(&[&self.source[..], &networks(list)?].concat());
+        if all.ranges().iter().all(|ranges| *ranges <= REFUSED) {
+            return Ok(all);
+        }
+        // So many do not fit into a configuration: most are in the file.
+        let message = format!(
+            "with these `[refuse]` has {all}, those that touch taken together; there is room for {REFUSED} of each"
+        );
+        let help = Some("leave some to whatever is in front of this machine".to_owned());
+        Err(Faults::new(&list.name, &list.text, vec![Fault { span: 0..0, message, help }]))
+    }
+}
+
+fn refused(networks: &[Prefix]) -> Refused {
+    Refused::of(networks.iter().map(|prefix| (prefix.address(), prefix.length())))
 }
 
 impl fmt::Display for Unlisted {
@@ -88,6 +105,7 @@ pub fn networks(source: &Source) -> Result<Vec<Prefix>, Faults> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     fn of(text: &str) -> Result<Vec<String>, String> {
         let source = Source { name: "refused".into(), text: text.into() };
@@ -113,6 +131,22 @@ mod tests {
             assert!(told.contains(part), "{told}");
         }
         assert!(!told.contains("refused:1:"), "{told}");
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_are_a_fault() {
+        let own = Refuse { source: vec![Prefix::containing(IpAddr::from([255, 0, 0, 1]), 32)], file: None };
+        let and = |count: usize| {
+            let text =
+                (0..count as u32).map(|n| format!("{}\n", IpAddr::from((2 * n).to_be_bytes()))).collect();
+            own.and(&Source { name: "refused".into(), text })
+        };
+        let told = and(REFUSED).unwrap_err().to_string();
+        assert!(
+            told.contains("refused:1:1: ") && told.contains("16385 ranges of IPv4 addresses, 0 of IPv6"),
+            "{told}"
+        );
+        assert_eq!(and(REFUSED - 1).unwrap().ranges(), [REFUSED, 0]);
     }
 
     #[test]

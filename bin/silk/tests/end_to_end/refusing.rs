@@ -31,9 +31,10 @@ fn refuse(silk: &Silk, refused: &str) -> Said {
     said(command.env("SILK_SOCKET", silk.path("control.sock")).arg("reload"))
 }
 
-fn applied(silk: &Silk, refused: &str) {
+fn applied(silk: &Silk, refused: &str, told: &str) {
     let said = refuse(silk, refused);
-    assert_eq!((said.ok, &*said.bytes), (true, &b"applied: who is refused\n"[..]), "{}", said.errors);
+    let told = format!("applied: who is refused: {told}\n");
+    assert_eq!((said.ok, String::from_utf8(said.bytes).unwrap()), (true, told), "{}", said.errors);
 }
 
 /// Whether the web server of `at` serves `source`.
@@ -73,7 +74,11 @@ fn who_becomes_refused_is_not_served(silk: &Silk, at: Ipv4Addr, reason: &str) {
     let held = silk.start_logged(python.args(["refusing.py", "hold", &at.to_string(), HELD]), "held");
     assert!(within(Duration::from_secs(10), || silk.log("held").contains("welcome")), "{}", silk.log("held"));
 
-    applied(silk, &format!("# who knocks too often\n{CLIENT}\n{CLIENT6}/128\n192.0.2.0/24\n"));
+    applied(
+        silk,
+        &format!("# who knocks too often\n{CLIENT}\n{CLIENT6}/128\n192.0.2.0/24\n"),
+        "2 ranges of IPv4 addresses, 1 of IPv6",
+    );
     let told = || ["held", "other"].map(|log| silk.log(log).contains("all reset\n"));
     assert!(within(Duration::from_secs(5), || told() == [true, true]), "{:?}", told());
     drop(held);
@@ -87,7 +92,7 @@ fn who_becomes_refused_is_not_served(silk: &Silk, at: Ipv4Addr, reason: &str) {
     assert!(!said.ok && said.errors.contains(&place), "{}", said.errors);
     assert_eq!([CLIENT, PREFERRED].map(|source| is_served(silk, source, at)), [false, true]);
 
-    applied(silk, "");
+    applied(silk, "", "0 ranges of IPv4 addresses, 0 of IPv6");
     assert_eq!([CLIENT, PREFERRED].map(|source| is_served(silk, source, at)), [true, true]);
     assert!(is_answered(silk, CLIENT, at));
 }
@@ -123,7 +128,7 @@ fn over_either_ip_and_the_machine_itself_and_whom_a_program_asks_answers_all_the
         said(silk.on_linux("curl").args(["-sf", "--max-time", "3", "http://127.0.0.1/1449"])).ok
     };
     assert!(here(&silk) && is_served(&silk, CLIENT6, SERVER6));
-    applied(&silk, &format!("fd99::2\n127.0.0.0/8\n{CLIENT}\n"));
+    applied(&silk, &format!("fd99::2\n127.0.0.0/8\n{CLIENT}\n"), "2 ranges of IPv4 addresses, 1 of IPv6");
     assert_eq!([CLIENT6, PREFERRED6].map(|source| is_served(&silk, source, SERVER6)), [false, true]);
     assert!(!here(&silk));
     // They are asked, and answer.

@@ -6,6 +6,7 @@ use super::layout::*;
 use super::tables::{Tables, TooMany};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::fmt;
 use core::net::IpAddr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -52,6 +53,14 @@ impl Refused {
     /// How many ranges there are, of IPv4 and of IPv6: at most [`REFUSED`] of each fit into the tables.
     pub fn ranges(&self) -> [usize; 2] {
         [self.four.len(), self.six.len()]
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [four, six] = self.ranges();
+        let plural = if four == 1 { "" } else { "s" };
+        write!(f, "{four} range{plural} of IPv4 addresses, {six} of IPv6")
     }
 }
 
@@ -163,6 +172,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
     use proptest::sample::select;
+    use std::string::ToString;
     use std::vec;
 
     fn network(text: &str) -> (IpAddr, u8) {
@@ -181,7 +191,7 @@ mod tests {
             "2001:db8::1/127",
             "2001:db8::2/128",
         ]);
-        assert_eq!(all.ranges(), [2, 1]);
+        assert_eq!(all.to_string(), "2 ranges of IPv4 addresses, 1 of IPv6");
         let whether = ["10.0.1.255", "10.0.2.0", "10.0.3.0", "2001:db8::", "2001:db8::2", "2001:db8::3"]
             .map(|text| all.contains(text.parse().unwrap()));
         assert_eq!(whether, [true, false, true, true, true, false]);
