@@ -1,14 +1,22 @@
 //! The control socket as a file: where it is made, who may open it, and what must not be taken away for it. A socket that
 //! a dead daemon has left makes room; anything else at its place is somebody's, and stays.
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use silk_config::Control;
 use silk_control::Lifeline;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often others are asked for, and how long is between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens it, with the rights that the configuration gives.
 ///
@@ -17,11 +25,27 @@ use std::path::Path;
 pub fn open(control: &Control) -> Result<OwnedFd, String> {
     let path = &control.socket;
     let failed = |e: io::Error| format!("the control socket {} cannot be opened: {e}", path.display());
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder).map_err(failed)?;
+    // Of two that begin at once the second would take the first one's for a dead one's, which nobody listens at yet.
+    let alone = alone_in(folder).map_err(failed)?;
     make_room(path)?;
-    make(control).map_err(failed)
+    let made = make(control).map_err(failed);
+    drop(alone);
+    made
+}
+
+/// Keeps other daemons that begin out of a folder until it is dropped. Who keeps it for longer than a daemon does is none, and is not waited for.
+fn alone_in(folder: &Path) -> io::Result<File> {
+    let folder = File::open(folder)?;
+    for _ in 0..TRIES {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK | Errno::INTR) => sleep(PAUSE),
+            // A file system may know no locks.
+            _ => break,
+        }
+    }
+    Ok(folder)
 }
 
 /// Takes away what a dead daemon has left.
@@ -100,6 +124,20 @@ mod tests {
         drop(first);
         assert!(control.socket.exists());
         open(&control).unwrap();
+    }
+
+    #[test]
+    fn of_several_that_begin_at_once_one_does() {
+        let (_folder, control) = control();
+        for round in 0..100 {
+            // That round's is dead by now, and its file is there.
+            let opened: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| open(&control))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(opened.iter().filter(|opened| opened.is_ok()).count(), 1, "round {round}: {opened:?}");
+            Lifeline::connect(&control.socket).unwrap();
+        }
     }
 
     #[test]
