@@ -15,9 +15,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant as Clock;
 
 use silk_device::xdp;
-use silk_path::classify::{
-    Domains, Filter, Flow, Found, Framed, Owned, Protocol, Refused, Store32, Store64, Tables, Verdict, layout,
-};
+use silk_path::classify::{Domains, Filter, Flow, Found, Framed, Owned, Protocol, Refused, Verdict, layout};
 
 const ROUNDS: usize = 31;
 const TIMES: u32 = 200_000;
@@ -46,16 +44,7 @@ fn frame(protocol: u8, index: u8, picture: u32) -> Vec<u8> {
 fn main() {
     rig::with_veth(|| {
         let device = xdp::open("right", &xdp::Options { domains: 1, ..Default::default() }).unwrap();
-        let tables = Tables::from_words(
-            Store64::Lent(device.tables.flows),
-            Store64::Lent(device.tables.homes),
-            Store32::Lent(device.tables.ports),
-            Store64::Lent(device.tables.rules),
-            Store64::Lent(device.tables.refused),
-            Store64::Lent(device.tables.settings),
-            Store64::Lent(device.tables.discards),
-        )
-        .unwrap();
+        let tables = rig::classifier(&device.tables);
         tables.configure(Owned::default(), Domains::default(), &[], &[*HERE.ip()]).unwrap();
         for (index, protocol) in [(0, Protocol::Tcp), (1, Protocol::Udp), (2, Protocol::Udp)] {
             let flow = Flow { protocol, local: HERE, remote: there(index) };

@@ -12,8 +12,7 @@ use proptest::test_runner::TestRunner;
 use silk_device::xdp::{self, Mode, Tried};
 use silk_path::Endpoint;
 use silk_path::classify::{
-    Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Refused, Store32, Store64, Tables,
-    Verdict, layout,
+    Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Refused, Tables, Verdict, layout,
 };
 
 /// Few values, so that packets, flows, ports and rules meet often.
@@ -420,16 +419,7 @@ fn prepare(shared: &silk_device::Tables, seed: u64, vlans: [u16; layout::DEVICES
         .iter()
         .for_each(|word| word.store(stale, Ordering::Relaxed));
     shared.settings[layout::SETTINGS_VLAN].store(layout::vlans_word(vlans), Ordering::Relaxed);
-    let tables = Tables::from_words(
-        Store64::Lent(shared.flows),
-        Store64::Lent(shared.homes),
-        Store32::Lent(shared.ports),
-        Store64::Lent(shared.rules),
-        Store64::Lent(shared.refused),
-        Store64::Lent(shared.settings),
-        Store64::Lent(shared.discards),
-    )
-    .expect("the device's tables have the layout's sizes");
+    let tables = rig::classifier(shared);
     tables.configure(setup.owned, setup.domains, &setup.rules, &setup.addresses).expect("as many as fit");
     tables.refuse(&Refused::of(setup.refused.iter().copied())).expect("as many as fit");
     for &group in &setup.groups {

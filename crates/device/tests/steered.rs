@@ -7,9 +7,7 @@ use std::sync::atomic::Ordering;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::{End, Steered, packet, tap};
-use silk_path::classify::{
-    ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict, layout,
-};
+use silk_path::classify::{ClassRule, Domains, Flow, Found, Owned, Protocol, Tables, Verdict, layout};
 
 const DOMAINS: u32 = 3;
 
@@ -71,16 +69,7 @@ fn a_tap_with_one_vlan() {
 /// With `tag`, what is sent from Linux's side has that tag already.
 fn every_domain_gets_its_own(mut linux: End, mut ours: Steered, tag: u16) {
     let vlan = ours.tables.settings[layout::SETTINGS_VLAN].load(Ordering::Relaxed) as u16;
-    let tables = Tables::from_words(
-        Store64::Lent(ours.tables.flows),
-        Store64::Lent(ours.tables.homes),
-        Store32::Lent(ours.tables.ports),
-        Store64::Lent(ours.tables.rules),
-        Store64::Lent(ours.tables.refused),
-        Store64::Lent(ours.tables.settings),
-        Store64::Lent(ours.tables.discards),
-    )
-    .unwrap();
+    let tables = rig::classifier(&ours.tables);
     let rule = ClassRule { source: Some((LEFT.into(), 32)), dscp: None, local_port: Some(PORT), domain: 1 };
     let domains = Domains { control: 0, ..Domains::default() };
     tables.configure(Owned { arp: true, ..Owned::default() }, domains, &[rule], &[RIGHT]).unwrap();

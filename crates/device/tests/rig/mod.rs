@@ -9,6 +9,7 @@ use std::time::Duration;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use silk_device::{End, Frame, Offload, Tables, readable};
+use silk_path::classify::{Store32, Store64};
 use silk_wire::checksum::{self, Sum};
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
@@ -26,6 +27,20 @@ pub fn with_veth(test: impl FnOnce() + Send + 'static) {
         up();
         test();
     });
+}
+
+/// The classifier in user space over a device's tables, whose seeds and virtual LANs are there already.
+pub fn classifier(words: &Tables) -> silk_path::classify::Tables {
+    silk_path::classify::Tables::from_words(
+        Store64::Lent(words.flows),
+        Store64::Lent(words.homes),
+        Store32::Lent(words.ports),
+        Store64::Lent(words.rules),
+        Store64::Lent(words.refused),
+        Store64::Lent(words.settings),
+        Store64::Lent(words.discards),
+    )
+    .expect("the device's tables have the layout's sizes")
 }
 
 /// Brings both ends of the pair up.

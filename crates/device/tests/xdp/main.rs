@@ -17,7 +17,7 @@ use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{self, Device, Limit, Mode, Options, Strangers, Tried};
 use silk_device::{Checksum, End, Offload, OpenError, Queues, napi, packet, readable, tap};
 use silk_path::classify::{
-    ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
+    ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Tables, Verdict,
 };
 
 /// The port of the second domain's packets.
@@ -30,16 +30,7 @@ fn open(options: Options) -> (End, Device, Tables) {
 
 /// The left end, an opened device of so many domains, and its tables, configured.
 fn with_tables(device: Device, domains: u32) -> (End, Device, Tables) {
-    let tables = Tables::from_words(
-        Store64::Lent(device.tables.flows),
-        Store64::Lent(device.tables.homes),
-        Store32::Lent(device.tables.ports),
-        Store64::Lent(device.tables.rules),
-        Store64::Lent(device.tables.refused),
-        Store64::Lent(device.tables.settings),
-        Store64::Lent(device.tables.discards),
-    )
-    .unwrap();
+    let tables = rig::classifier(&device.tables);
     let rule = ClassRule { source: None, dscp: None, local_port: Some(OTHER), domain: (domains - 1) as u8 };
     tables.configure(Owned::default(), Domains::default(), &[rule], &[RIGHT]).unwrap();
     (packet::open("left", &packet::Options::default()).unwrap(), device, tables)
