@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::{End, Steered, packet, tap};
-use silk_path::classify::{ClassRule, Domains, Flow, Found, Owned, Protocol, Tables, Verdict, layout};
+use silk_path::classify::{ClassRule, Domains, Flow, Found, Owned, Protocol, Verdict, layout};
 
 const DOMAINS: u32 = 3;
 
