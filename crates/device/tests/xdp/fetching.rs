@@ -5,11 +5,20 @@ use silk_device::Schedule;
 use silk_device::busy_poll::BusyPoll;
 use std::io::Write;
 
+/// What a line of a thread's status says.
+fn status(thread: napi::Thread, name: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", thread.pid)).unwrap();
+    status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+}
+
 /// How often a thread has fallen asleep.
 pub fn sleeps(thread: napi::Thread) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", thread.pid)).unwrap();
-    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    count.unwrap().trim().parse().unwrap()
+    status(thread, "voluntary_ctxt_switches:").parse().unwrap()
+}
+
+/// Whether it waits for packets: until it is started it sleeps in another way.
+pub fn is_asleep(thread: napi::Thread) -> bool {
+    status(thread, "State:").starts_with('S')
 }
 
 #[test]

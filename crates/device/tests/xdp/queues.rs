@@ -1,6 +1,6 @@
 //! Which queue brings a packet, and which thread polls that.
 
-use super::fetching::sleeps;
+use super::fetching::{is_asleep, sleeps};
 use super::*;
 
 /// The queue among these that something has come by.
@@ -21,8 +21,8 @@ fn a_packet_wakes_the_thread_of_its_queue_and_no_other() {
         tables.own_port(Protocol::Udp, None, PORT);
         let threads = napi::make_threaded(&device.interface).unwrap();
         assert_eq!(threads.iter().map(|thread| thread.queue).collect::<Vec<_>>(), [0, 1, 2, 3].map(Some));
-        // A thread that is new falls asleep by itself once.
-        while threads.iter().any(|thread| sleeps(*thread) == 0) {
+        // A thread that is new falls asleep by itself.
+        while !threads.iter().all(|thread| is_asleep(*thread)) {
             std::thread::sleep(Duration::from_millis(1));
         }
         let ours = &mut device.ends[0];
