@@ -73,10 +73,14 @@ impl Step {
             let inside = vec![everywhere(self.to.0, Target::Nowhere)];
             return self.restrict(inside);
         };
-        let counts = |route: &&TableRoute| {
-            route.table == number && suppressed.is_none_or(|longest| route.prefix > longest)
+        // A refusal counts however short its prefix is: the kernel asks for the prefix of what leads somewhere alone
+        // (`fib_rules_lookup`).
+        let counts = |route: &TableRoute| {
+            route.target == Target::Nowhere || suppressed.is_none_or(|longest| route.prefix > longest)
         };
-        self.restrict(all.filter(counts).cloned().collect())
+        let beyond = |route: TableRoute| TableRoute { target: Target::Beyond, ..route };
+        let asked = all.filter(|route| route.table == number).cloned();
+        self.restrict(asked.map(|route| if counts(&route) { route } else { beyond(route) }).collect())
     }
 
     /// The same for the destinations of this step.
@@ -238,9 +242,9 @@ mod tests {
                 Action::Ask { table: number, suppressed } => {
                     let all = table.routes.iter().filter(|route| route.table == number);
                     match longest(all, to) {
+                        Some(TableRoute { target: Target::Nowhere, .. }) => return None,
                         Some(route) if suppressed.is_some_and(|longest| route.prefix <= longest) => {}
                         Some(TableRoute { target: Target::Beyond, .. }) | None => {}
-                        Some(TableRoute { target: Target::Nowhere, .. }) => return None,
                         Some(route) => return Some(route.target.clone()),
                     }
                 }
@@ -274,6 +278,31 @@ mod tests {
                 prop_assert_eq!(found, asked(&table, source, to), "to {}", to);
             }
         }
+    }
+
+    #[test]
+    fn a_refusal_counts_though_routes_of_its_length_are_suppressed() {
+        let all = |table, metric, target| TableRoute {
+            table,
+            rank: (metric, 1),
+            ..everywhere([0; 4].into(), target)
+        };
+        let tunnel = Target::Over(vec![(7, None)]);
+        let ask = |table, suppressed| Rule { action: Action::Ask { table, suppressed }, ..Rule::main(false) };
+        let rules = Rules { all: [vec![ask(254, Some(0)), ask(7, None)], vec![]], unknown: 0 };
+        let led = |main: &[Target]| {
+            let main = main.iter().zip(0..).map(|(target, metric)| all(254, metric, target.clone()));
+            let routes = main.chain([all(7, 0, tunnel.clone())]).collect();
+            let table = Table { rules: rules.clone(), routes, beyond: 0 };
+            let list = super::routes(&table.routes, false, &steps(&table, false, None));
+            longest(list.iter(), [8, 8, 8, 8].into()).map(|route| route.target.clone())
+        };
+        let router = Target::Over(vec![(1, None)]);
+        assert_eq!(led(&[]), Some(tunnel.clone()));
+        assert_eq!(led(std::slice::from_ref(&router)), Some(tunnel.clone()));
+        assert_eq!(led(&[Target::Nowhere]), Some(Target::Nowhere));
+        // Where there is a better route it is not asked for.
+        assert_eq!(led(&[router, Target::Nowhere]), Some(tunnel.clone()));
     }
 
     #[test]

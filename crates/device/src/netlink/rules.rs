@@ -31,7 +31,7 @@ pub struct Rule {
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// To ask a table, of which routes whose prefix is no longer than `suppressed` do not count.
+    /// To ask a table, of which routes that lead somewhere do not count if their prefix is no longer than `suppressed`.
     Ask {
         /// The table's number.
         table: u32,
