@@ -112,7 +112,7 @@ impl Standing {
 
     /// The link of a device takes IP packets of so many bytes at most.
     pub fn narrow(&mut self, of: u8, most: u16) {
-        for way in &mut self.ways {
+        for way in self.ways.iter_mut().chain(self.from.iter_mut().flat_map(|(_, ways)| ways)) {
             if let Leads::Over { link, mtu, .. } = &mut way.leads
                 && *link == of
             {

@@ -439,6 +439,20 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_is_narrower_is_so_for_packets_from_every_address_of_ours() {
+        let mut standing = standing();
+        // Only what carries that address has a way to everywhere.
+        standing.ways.retain(|way| way.prefix > 0);
+        standing.from.push((four(10, 0, 0, 1), [Way::rest(0, four(10, 0, 0, 9))].into()));
+        let mtu = |standing: &Standing| Routes::of(standing).mtu_to(ip(8, 8, 8, 8));
+        assert_eq!(mtu(&standing), None);
+        standing.narrow(1, 1300);
+        assert_eq!(mtu(&standing), None, "another link");
+        standing.narrow(0, 1400);
+        assert_eq!(mtu(&standing), Some(1400));
+    }
+
+    #[test]
     fn a_way_may_lead_elsewhere_or_nowhere() {
         let mut standing = standing();
         let leads = |prefix, leads| Way { network: four(172, 16, 0, 0), prefix, leads };
