@@ -5,6 +5,7 @@ use crate::process;
 use crate::real;
 use crate::signals;
 use libc::{c_int, c_void, pid_t, sigaction as Action, sighandler_t};
+use std::slice;
 
 /// A `fork`: the child of a real `vfork` would write to its parent's tables.
 ///
@@ -117,6 +118,25 @@ pub fn unwaited(flags: u64) -> u64 {
 pub unsafe fn is_fork3(arguments: *const libc::clone_args, size: usize) -> bool {
     // SAFETY: the first published version of the structure, which later ones begin with, is 64 bytes long; `stack` is within it.
     !arguments.is_null() && size >= 64 && unsafe { is_fork((*arguments).flags, (*arguments).stack) }
+}
+
+/// The same as [`unwaited`] of `clone3(2)`: other arguments, where these have that flag.
+///
+/// # Safety
+/// As for [`is_fork3`], which has said yes.
+pub unsafe fn unwaited3(arguments: *const libc::clone_args, size: usize) -> Option<Vec<u8>> {
+    // More than a page the kernel refuses.
+    const MOST: usize = 4096;
+    // SAFETY: as the caller promises; bytes may lie anywhere.
+    unsafe {
+        let flags = (*arguments).flags;
+        (unwaited(flags) != flags && size <= MOST).then(|| {
+            let mut own = slice::from_raw_parts(arguments.cast::<u8>(), size).to_vec();
+            // They stand first.
+            own.splice(..size_of_val(&flags), unwaited(flags).to_ne_bytes());
+            own
+        })
+    }
 }
 
 /// Ends the process at once; what it wrote before is still sent.

@@ -103,7 +103,9 @@ pub unsafe extern "C" fn syscall(
                 process::fork_by(|| real::syscall(number, flags, b, c, e, f, g))
             }
             libc::SYS_clone3 if processes::is_fork3(pointer(a), b) => {
-                process::fork_by(|| real::syscall(number, a, b, c, e, f, g))
+                let own = processes::unwaited3(pointer(a), b);
+                let arguments = own.as_ref().map_or(a, |own| own.as_ptr().expose_provenance());
+                process::fork_by(|| real::syscall(number, arguments, b, c, e, f, g))
             }
             libc::SYS_execve => execs::execve(pointer(a), pointer(b), pointer(c)).into(),
             libc::SYS_execveat => execs::execveat(fd, pointer(b), pointer(c), pointer(e), f as c_int).into(),

@@ -445,13 +445,16 @@ static void *busy_meanwhile(void *nothing)
 static void clones_that_are_waited_for(void)
 {
 	static char stack[1 << 18] __attribute__((aligned(16)));
-	for (int i = 0; i < 2; i++) {
+	static const struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls; } how = {
+		.flags = CLONE_VFORK, .exit_signal = SIGCHLD
+	};
+	for (int i = 0; i < 3; i++) {
 		pthread_t other;
 		int status;
 		CHECK(pipe(begun) == 0 && pipe(done) == 0);
 		pthread_create(&other, NULL, busy_meanwhile, NULL);
 		long child = i == 0 ? clone(waits_for_a_thread, stack + sizeof stack, CLONE_VFORK | SIGCHLD, NULL)
-			: syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+			: i == 1 ? syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) : syscall(SYS_clone3, &how, sizeof how);
 		if (child == 0)
 			_exit(waits_for_a_thread(NULL));
 		CHECK(waitpid(child, &status, 0) == child && status == 0);
