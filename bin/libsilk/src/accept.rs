@@ -376,11 +376,12 @@ fn doze(
     let on = both.as_ref().map_or(std::slice::from_ref(&own), |both| &both[..]);
     match asleep(|| nap(on, deadline.is_set(), limit)) {
         Woken::Interrupted => Err(libc::EINTR),
-        Woken::TimedOut => {
+        // The latter is a moment on one of two words: no wait there lasts until its time is over.
+        Woken::TimedOut | Woken::Refused => {
             family.feel_pulse();
             Ok(None)
         }
-        Woken::Changed | Woken::Refused => {
+        Woken::Changed => {
             thread::report_wake(thread);
             Ok(None)
         }

@@ -2,6 +2,8 @@
 //! what is special: preferred connections, `PF_SCOUT`, `SOL_SILK`.
 
 use crate::daemon::{Daemon, Server};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -70,6 +72,54 @@ fn a_strict_program_gets_an_error_instead() {
     command.args(["-c", "import socket as s; a=s.socket(); a.bind(('127.0.0.1',0))"]);
     let output = command.output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("Network is down"));
+}
+
+/// A filter of system calls that refuses `futex_waitv`, as those of older containers do.
+fn refuse_to_wait_on_several_words(command: &mut Command) {
+    const WAITV: libc::c_long = libc::SYS_futex_waitv;
+    let line = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let (load, is, answer) = (
+        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
+        (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        (libc::BPF_RET | libc::BPF_K) as u16,
+    );
+    let mut code = [
+        line(load, 0, 0, 0),
+        line(is, 0, 1, WAITV as u32),
+        line(answer, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        line(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = move || {
+        let program = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
+        // SAFETY: system calls alone; the program is there until they have returned.
+        let refused = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+        };
+        if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: as above.
+    unsafe { command.pre_exec(filter) };
+}
+
+#[test]
+fn who_accepts_hears_of_the_daemons_death_where_a_filter_refuses_to_wait_on_several_words() {
+    // A lone thread is kept for nobody, and sleeps on the daemon's word beside its own.
+    let mut daemon = Daemon::start(2);
+    let mut command = daemon.command("/usr/bin/python3");
+    let program = "import socket
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+c = socket.create_connection(('10.77.0.1', 80)); l.accept(); print('waiting')
+try: l.accept()
+except OSError as e: print(e.strerror)
+";
+    command.args(["-u", "-c", program]);
+    refuse_to_wait_on_several_words(&mut command);
+    let server = daemon.server(command);
+    says(&server, "waiting");
+    std::thread::sleep(Duration::from_millis(100));
+    daemon.kill();
+    says(&server, "Network is down");
 }
 
 #[test]
