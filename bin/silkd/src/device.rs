@@ -34,6 +34,8 @@ pub struct Opened {
     pub links: Links,
     /// The interfaces' numbers, where Linux shares them.
     pub interfaces: Vec<u32>,
+    /// What people have heard already of routes and rules that are not followed.
+    pub told_of_table: [bool; 2],
     /// The threads that do the receive work, with `napi = "threaded"`.
     pub receiving: Receiving,
     /// Kept while the daemon runs: dropping it detaches the XDP program.
@@ -47,6 +49,7 @@ pub fn open(settings: &mut Settings) -> Result<Opened, String> {
         _ => open_own(settings)?,
     };
     settings.interfaces.clone_from(&opened.interfaces);
+    settings.told_of_table = opened.told_of_table;
     settings.devices.clone_from(&opened.links.devices);
     settings.configured = opened.links.standing.clone();
     settings.stand(opened.links.standing.clone());
@@ -97,7 +100,8 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         }
     }
     let table = kernel.table(ROUTES).map_err(told)?;
-    tell_of_table(&table, &mut [false; 2]);
+    let mut told_of_table = [false; 2];
+    tell_of_table(&table, &mut told_of_table);
     let mut standing = link::shared(&locals, &table, &numbers);
     link::serve_all(&mut standing, stack::speaks_v6(&settings.config)?);
     Ok(Opened {
@@ -105,6 +109,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         tables: tables_of(words, vlans)?,
         links: Links { devices, standing, shared: true, secret: secret() },
         interfaces: numbers,
+        told_of_table,
         receiving,
         gate,
     })
@@ -258,6 +263,7 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
         tables: tables_of(words, [vlan; DEVICES])?,
         links: Links { devices, standing, shared: false, secret: secret() },
         interfaces: Vec::new(),
+        told_of_table: [false; 2],
         receiving: Receiving::default(),
         gate: Gate::default(),
     })

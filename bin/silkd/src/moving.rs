@@ -120,7 +120,7 @@ impl Server {
             // They are just being configured anew, and looked at again when they are.
             return;
         }
-        tell_of_table(&table, &mut self.told_of_table);
+        tell_of_table(&table, &mut self.settings.told_of_table);
         let mut standing = link::shared(&locals, &table, &self.settings.interfaces);
         for (number, now) in interfaces {
             let narrower =

@@ -98,8 +98,6 @@ pub struct Server {
     pub(crate) neighbours: Vec<Finder>,
     /// The address of silk's own, and the station that claims it, of which people heard last.
     pub(crate) claimed: Option<(IpAddr, [u8; 6])>,
-    /// It was said that there are more routes than are followed; rules that are not.
-    pub(crate) told_of_table: [bool; 2],
     /// When it was last looked how the interface stands.
     pub(crate) looked: Option<Instant>,
     /// When it was last looked which files are still there, and which are still used.
@@ -176,7 +174,6 @@ impl Server {
             gate: parts.gate,
             neighbours: parts.neighbours,
             claimed: None,
-            told_of_table: [false; 2],
             looked: None,
             files_looked_at: [Instant::now(); 2],
             rings_looked_at: Instant::now(),

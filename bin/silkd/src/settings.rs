@@ -33,6 +33,8 @@ pub struct Settings {
     pub interfaces: Vec<u32>,
     /// The devices: with the Ethernet addresses that they have now, else as they were at first.
     pub devices: Vec<Device>,
+    /// It was said that there are more routes than are followed; rules that are not.
+    pub told_of_table: [bool; 2],
     /// How the links stand.
     pub standing: Standing,
     /// How they stood at first.
@@ -72,6 +74,7 @@ impl Settings {
             duplicate: Vec::new(),
             interfaces: Vec::new(),
             devices: Vec::new(),
+            told_of_table: [false; 2],
             standing: Standing::default(),
             configured: Standing::default(),
             routes: Default::default(),

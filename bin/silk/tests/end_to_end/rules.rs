@@ -91,3 +91,17 @@ print(s.recvfrom(9)[1][0])
     assert!(!said(silk.on_paths("curl").args(["-sf", "--max-time", "5", &url])).ok, "no address, no rule");
     silk.linux_saw_nothing();
 }
+
+#[test]
+fn that_a_rule_is_not_followed_is_said_once() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let classes = "[[class]]\nname = \"standard\"\ndefault = true\n";
+    let Some(mut silk) = Silk::without_daemon(&device, classes) else { return };
+    silk.rig.server.ip(["rule", "add", "uidrange", "7-7", "lookup", "100"]).unwrap();
+    silk.start_daemon();
+    // What is there at the start has been looked at once more by then.
+    silk.rig.server.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
+    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    let log = silk.log("silkd");
+    assert_eq!(log.matches("1 of Linux's rules").count(), 1, "{log}");
+}
