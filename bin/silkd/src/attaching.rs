@@ -235,6 +235,7 @@ impl Server {
     pub(crate) fn hang_up(&mut self, number: u64) {
         let Some(peer) = self.peers.remove(&number) else { return };
         self.deaf.remove(&number);
+        self.aside.remove(&number);
         let _ = epoll::delete(&self.epoll, peer.line.as_fd());
         // With it goes what was sent and nobody has heard.
         peer.line.end();

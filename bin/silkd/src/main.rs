@@ -53,6 +53,7 @@ mod ports;
 mod prioritise;
 mod priority;
 mod program_thread;
+mod putting_aside;
 mod receive_thread;
 mod receiving;
 mod refusing;

@@ -27,7 +27,7 @@ use silk_device::netlink::{Finder, Found};
 use silk_path::classify::Tables;
 use silk_stream::Budget;
 use silk_stream::mail::{Receiver, Sender};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,6 +51,8 @@ pub(crate) struct Peer {
     pub(crate) pid: Option<u32>,
     /// What it has had no room for yet.
     pub(crate) owed: VecDeque<Reply>,
+    /// It has sent descriptors that nobody asked for.
+    pub(crate) sends_unasked: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,8 @@ pub struct Server {
     pub(crate) next_peer: u64,
     /// Those of them that have had no room for an answer, since when.
     pub(crate) deaf: BTreeMap<u64, Instant>,
+    /// Those of them that are not heard for now.
+    pub(crate) aside: BTreeSet<u64>,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
     /// Families that are gone while connections of theirs go on.
@@ -159,6 +163,7 @@ impl Server {
             peers: BTreeMap::new(),
             next_peer: FIRST_LIFELINE,
             deaf: BTreeMap::new(),
+            aside: BTreeSet::new(),
             families: BTreeMap::new(),
             next_family: 0,
             departed: BTreeMap::new(),
@@ -222,6 +227,7 @@ impl Server {
             self.look_at_memory();
             self.give_back_now_and_then(Instant::now());
             self.let_go_of_the_deaf(Instant::now());
+            self.hear_again();
             for event in &ready {
                 match event.data.u64() {
                     LISTENER => self.welcome(),
@@ -336,7 +342,7 @@ impl Server {
     fn hear(&mut self, number: u64) {
         // A few at a time, so that nobody talks the others down.
         for _ in 0..16 {
-            if !self.tell_rest(number) {
+            if !self.tell_rest(number) || self.is_to_wait(number) {
                 return;
             }
             let Some(peer) = self.peers.get_mut(&number) else { return };
@@ -370,6 +376,8 @@ impl Server {
 
     fn answer(&mut self, number: u64, got: Received<Request>) {
         let Received { message, mut descriptors, .. } = got;
+        // A file is looked at, and closed.
+        let asked = usize::from(matches!(message, Request::File));
         match message {
             Request::Attach { version, family, program } => {
                 self.attach(number, &version, family, legible(&program));
@@ -394,6 +402,9 @@ impl Server {
                 }
                 _ => self.reply(number, &refused(libc::EPROTO, "attach first".into()), &[]),
             },
+        }
+        if let Some(peer) = self.peers.get_mut(&number) {
+            peer.sends_unasked |= descriptors.len() > asked;
         }
         descriptors.into_iter().for_each(|unasked| self.closing.close(unasked));
     }

@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// What is to be done next of a lifeline: hear it, or tell it more.
-    fn heed(&self, number: u64, what: EventFlags) {
+    pub(crate) fn heed(&self, number: u64, what: EventFlags) {
         if let Some(peer) = self.peers.get(&number) {
             // It is watched already, so there is nothing that the kernel could lack.
             let _ = epoll::modify(&self.epoll, peer.line.as_fd(), epoll::EventData::new_u64(number), what);

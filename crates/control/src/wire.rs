@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
     recvmsg, sendmsg, shutdown, socket_with, socketpair, sockopt,
 };
@@ -201,6 +201,17 @@ impl Lifeline {
         }
     }
 
+    /// Whether descriptors come with the next message, which stays there. To be asked of a line whose sender is
+    /// [vouched](Self::vouch) for.
+    pub fn brings_descriptors(&self) -> bool {
+        // There is room for what the kernel says of the sender alone.
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK | RecvFlags::CMSG_CLOEXEC;
+        let looked = recvmsg(&self.0, &mut [IoSliceMut::new(&mut [0])], &mut ancillary, flags);
+        looked.is_ok_and(|next| next.flags.contains(ReturnFlags::CTRUNC))
+    }
+
     /// How long the next message is, which stays there; 1 where there will be none.
     fn length_of_next(&self, flags: RecvFlags) -> Result<usize, WireError> {
         loop {
@@ -267,6 +278,18 @@ mod tests {
             assert!(matches!(&got, Err(WireError::Malformed(beside)) if beside.len() == 1), "{got:?}");
         }
         assert!(theirs.send(&Request::Bell, &[theirs.as_fd(); DESCRIPTORS + 1]).is_err());
+    }
+
+    #[test]
+    fn what_comes_beside_the_next_message_is_seen_before_it_is_taken() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        ours.vouch().unwrap();
+        assert!(!ours.brings_descriptors());
+        for count in [0, 1, DESCRIPTORS] {
+            theirs.send(&Request::Bell, &vec![theirs.as_fd(); count]).unwrap();
+            assert_eq!(ours.brings_descriptors(), count > 0, "{count}");
+            assert_eq!(ours.receive::<Request>().unwrap().descriptors.len(), count);
+        }
     }
 
     #[test]

@@ -403,3 +403,53 @@ fn nobody_waits_until_what_others_have_sent_is_closed() {
     drop((lifeline, held));
     assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
 }
+
+/// How many descriptors the daemon has.
+fn open(silk: &mut Silk) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", silk.daemon().id())).unwrap().count()
+}
+
+/// The peer of a lingering connection is gone, and nobody waits for it any more.
+fn reset(peer: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
+    drop(peer);
+}
+
+#[test]
+fn who_sends_more_than_can_be_closed_is_not_heard_meanwhile_and_others_are() {
+    let Some((mut silk, _good, _peer)) = start() else { return };
+    let other = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    let way = Request::Way { to: (CLIENT, 7).into() };
+    assert!(is_refused(&other, &way, None));
+    let (lifeline, _) = attached(&silk);
+    let (event, before) = (wake::event().unwrap(), open(&mut silk));
+    let line = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    let mut peers = Vec::new();
+    let all: Vec<_> = (0..60).map(|_| lingering()).collect();
+    for (socket, peer) in all {
+        let mut beside = vec![socket.as_fd()];
+        beside.extend([event.as_fd(); DESCRIPTORS - 1]);
+        line.send(&Request::Unserved { what: String::new() }, &beside).unwrap();
+        peers.push(peer);
+    }
+    assert!(is_refused(&other, &way, None));
+    // Who brings what is asked for is heard.
+    let (child, daemons) = Lifeline::pair().unwrap();
+    let forked = answer(&lifeline, &Request::Fork, Some(daemons.into_descriptor())).message;
+    assert!(matches!(forked, Reply::Forked { .. }), "{forked:?}");
+    drop(child);
+    let most = (0..20).map(|_| {
+        thread::sleep(Duration::from_millis(10));
+        open(&mut silk)
+    });
+    let most = most.max().unwrap();
+    assert!(most < before + 2000, "{most} descriptors, {before} before");
+    assert!(is_served(&silk));
+    peers.into_iter().for_each(reset);
+    assert!(within(PATIENCE, || open(&mut silk) <= before + 1), "{} of {before}", open(&mut silk));
+    // All of it was heard in the end.
+    (0..60).for_each(|_| assert!(matches!(hear(&line), Ok(Some(_)))));
+    drop(line);
+    let late = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    assert!(is_refused(&late, &way, None));
+}
