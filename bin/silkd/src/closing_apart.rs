@@ -82,6 +82,12 @@ impl ClosingApart {
         is_so() && now.duration_since(since) < STUCK
     }
 
+    /// The control thread is woken when something more is closed. `false`: there is nothing.
+    pub fn calls_later(&self) -> bool {
+        self.crowd.is_awaited.store(true, SeqCst);
+        self.crowd.waiting.load(SeqCst) > 0
+    }
+
     /// Has it closed.
     pub fn close(&self, descriptor: OwnedFd) {
         self.crowd.waiting.fetch_add(1, SeqCst);

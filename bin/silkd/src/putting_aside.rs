@@ -2,8 +2,9 @@
 //! nobody asked for. The thread that closes them may have to wait at each for a moment, and a program sends thousands in a
 //! millisecond: they would be all that the daemon can have.
 
-use crate::server::Server;
+use crate::server::{LISTENER, Server};
 use rustix::event::epoll;
+use silk_stream::wake;
 use std::os::fd::{AsFd, BorrowedFd};
 
 impl Server {
@@ -24,12 +25,16 @@ impl Server {
         if let Some(fd) = self.watched_as(number) {
             let _ = epoll::delete(&self.epoll, fd);
             self.aside.insert(number);
+            // It may be over just now.
+            if !self.closing.calls_later() {
+                wake::notify(self.event.as_fd());
+            }
         }
     }
 
     /// Looks again at what was put aside, if there is room now.
     pub(crate) fn hear_again(&mut self) {
-        if self.aside.is_empty() || self.closing.is_crowded() {
+        if self.aside.is_empty() || self.closing.is_crowded() || !self.has_spare() {
             return;
         }
         for number in std::mem::take(&mut self.aside) {
@@ -43,6 +48,9 @@ impl Server {
     }
 
     fn watched_as(&self, number: u64) -> Option<BorrowedFd<'_>> {
+        if number == LISTENER {
+            return Some(self.socket.as_fd());
+        }
         self.peers.get(&number).map(|peer| peer.line.as_fd())
     }
 }

@@ -36,7 +36,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
 /// epoll data of what is no lifeline.
-const LISTENER: u64 = 0;
+pub(crate) const LISTENER: u64 = 0;
 const EVENTS: u64 = 1;
 const SIGNALS: u64 = 2;
 /// Of the first device; the others' follow.
@@ -78,7 +78,7 @@ pub struct Server {
     pub(crate) next_peer: u64,
     /// Those of them that have had no room for an answer, since when.
     pub(crate) deaf: BTreeMap<u64, Instant>,
-    /// Those of them that are not heard for now.
+    /// What is not looked at for now, of them and the control socket.
     pub(crate) aside: BTreeSet<u64>,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,

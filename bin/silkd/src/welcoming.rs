@@ -1,7 +1,7 @@
 //! Whoever opens the control socket: his lifeline is heard from then on.
 
 use crate::say::say;
-use crate::server::{Member, Peer, Server};
+use crate::server::{LISTENER, Member, Peer, Server};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use silk_control::Lifeline;
@@ -25,14 +25,25 @@ impl Server {
     fn turn_away(&mut self) -> bool {
         self.spare = None;
         let came = accept_with(&self.socket, SocketFlags::CLOEXEC);
-        if came.is_ok() {
+        let is_away = came.is_ok();
+        if let Ok(line) = came.map(Lifeline::from_descriptor) {
             say!(
                 "silkd: a program was turned away: no descriptor is left (raise LimitNOFILE, or `ulimit -n`)"
             );
+            // It may have sent something already.
+            line.end();
+            self.closing.close(line.into_descriptor());
         }
-        let is_away = came.map(drop).is_ok();
-        self.spare = self.event.try_clone().ok();
+        if !self.has_spare() {
+            self.put_aside(LISTENER);
+        }
         is_away
+    }
+
+    /// Whether there is a descriptor for that, again.
+    pub(crate) fn has_spare(&mut self) -> bool {
+        self.spare = self.spare.take().or_else(|| self.event.try_clone().ok());
+        self.spare.is_some()
     }
 
     /// Hears the last of what a program has sent, a lifeline, from now on.

@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -452,4 +453,34 @@ fn who_sends_more_than_can_be_closed_is_not_heard_meanwhile_and_others_are() {
     drop(line);
     let late = Lifeline::connect(&silk.path("control.sock")).unwrap();
     assert!(is_refused(&late, &way, None));
+}
+
+#[test]
+fn nobody_waits_for_what_somebody_has_sent_who_is_turned_away() {
+    let Some((mut silk, _good, _peer)) = start() else { return };
+    let other = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    let way = Request::Way { to: (CLIENT, 7).into() };
+    assert!(is_refused(&other, &way, None));
+    let daemon = silk.daemon().id();
+    let limit = |most: usize| {
+        text(Command::new("prlimit").args([format!("--pid={daemon}"), format!("--nofile={most}:")]))
+    };
+    let taken = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap();
+    let taken: Vec<usize> =
+        taken.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+    limit((0..).find(|number| !taken.contains(number)).unwrap());
+    let (socket, peer) = lingering();
+    signal(&[daemon], "STOP");
+    let late = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    late.send(&way, &[socket.as_fd()]).unwrap();
+    drop(socket);
+    signal(&[daemon], "CONT");
+    assert!(within(PATIENCE, || silk.log("silkd").contains("turned away")), "{}", silk.log("silkd"));
+    for _ in 0..3 {
+        assert!(is_refused(&other, &way, None));
+    }
+    reset(peer);
+    limit(1024);
+    let again = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    assert!(is_refused(&again, &way, None));
 }
