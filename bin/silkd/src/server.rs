@@ -15,6 +15,7 @@ use crate::legible::legible;
 use crate::own_memory;
 use crate::ports::{Ports, Share};
 use crate::receiving::Receiving;
+use crate::ringing::{Ringers, Ringing};
 use crate::say::say;
 use crate::settings::Settings;
 use crate::strangers::Gate;
@@ -116,6 +117,9 @@ pub struct Server {
     pub(crate) receiving: Receiving,
     /// What programs have sent is closed there.
     pub(crate) closing: ClosingApart,
+    /// By which the watchdog knows that a message is received: the kernel closes what comes beside it if there is no
+    /// descriptor for that, and may have to wait there.
+    pub(crate) ringing: Ringing,
 }
 
 /// What the server is made of.
@@ -142,6 +146,8 @@ pub struct Parts {
     pub receiving: Receiving,
     /// Where what programs have sent is closed.
     pub closing: ClosingApart,
+    /// Whom the watchdog interrupts that waits for long: the calling thread, too.
+    pub ringers: Ringers,
 }
 
 impl Server {
@@ -186,6 +192,7 @@ impl Server {
             watched: parts.watched,
             receiving: parts.receiving,
             closing: parts.closing,
+            ringing: parts.ringers.join(),
         };
         server.watch(server.socket.as_fd(), LISTENER).map_err(failed)?;
         server.watch(server.signals.as_fd(), SIGNALS).map_err(failed)?;
@@ -346,7 +353,7 @@ impl Server {
                 return;
             }
             let Some(peer) = self.peers.get_mut(&number) else { return };
-            match peer.line.try_receive::<Request>() {
+            match self.ringing.during(|| peer.line.try_receive::<Request>()) {
                 Ok(got) => {
                     peer.pid = got.pid.or(peer.pid);
                     if let (Some(pid), Some((family, Member::Process(process)))) = (got.pid, peer.member) {

@@ -94,7 +94,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         .name("silk-watchdog".into())
         .spawn(move || watchdog::run(&dog, &receiving, own, limit, f64::from(cap.millionths()) / 1e6))
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
-    let closing = ClosingApart::begin(ringers, event.clone())
+    let closing = ClosingApart::begin(ringers.clone(), event.clone())
         .map_err(|e| machine(format!("the thread that closes what programs send cannot start: {e}")))?;
     let gate = opened.gate.clone();
     let receiving = opened.receiving.clone();
@@ -110,6 +110,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         watched,
         receiving,
         closing,
+        ringers,
     };
     let mut server = Server::open(parts).map_err(machine)?;
     server.join_standing_groups();

@@ -455,6 +455,28 @@ fn who_sends_more_than_can_be_closed_is_not_heard_meanwhile_and_others_are() {
     assert!(is_refused(&late, &way, None));
 }
 
+/// The daemon may have so many descriptors.
+fn limit(daemon: u32, most: usize) {
+    text(Command::new("prlimit").args([format!("--pid={daemon}"), format!("--nofile={most}:")]));
+}
+
+/// It may have no more than it has.
+fn leave_no_descriptor(daemon: u32) {
+    let taken = || {
+        let all = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap();
+        all.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect::<Vec<usize>>()
+    };
+    // What those leave who have just ended is closed by then.
+    let rests = || {
+        let before = taken();
+        thread::sleep(Duration::from_millis(300));
+        taken() == before
+    };
+    assert!(within(PATIENCE, rests));
+    let taken = taken();
+    limit(daemon, (0..).find(|number| !taken.contains(number)).unwrap());
+}
+
 #[test]
 fn nobody_waits_for_what_somebody_has_sent_who_is_turned_away() {
     let Some((mut silk, _good, _peer)) = start() else { return };
@@ -462,13 +484,7 @@ fn nobody_waits_for_what_somebody_has_sent_who_is_turned_away() {
     let way = Request::Way { to: (CLIENT, 7).into() };
     assert!(is_refused(&other, &way, None));
     let daemon = silk.daemon().id();
-    let limit = |most: usize| {
-        text(Command::new("prlimit").args([format!("--pid={daemon}"), format!("--nofile={most}:")]))
-    };
-    let taken = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap();
-    let taken: Vec<usize> =
-        taken.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
-    limit((0..).find(|number| !taken.contains(number)).unwrap());
+    leave_no_descriptor(daemon);
     let (socket, peer) = lingering();
     signal(&[daemon], "STOP");
     let late = Lifeline::connect(&silk.path("control.sock")).unwrap();
@@ -480,7 +496,26 @@ fn nobody_waits_for_what_somebody_has_sent_who_is_turned_away() {
         assert!(is_refused(&other, &way, None));
     }
     reset(peer);
-    limit(1024);
+    limit(daemon, 1024);
     let again = Lifeline::connect(&silk.path("control.sock")).unwrap();
     assert!(is_refused(&again, &way, None));
+}
+
+#[test]
+fn nobody_waits_for_what_the_daemon_has_no_descriptor_left_to_take() {
+    let Some((mut silk, _good, _peer)) = start() else { return };
+    let [other, line] = [0; 2].map(|_| Lifeline::connect(&silk.path("control.sock")).unwrap());
+    let way = Request::Way { to: (CLIENT, 7).into() };
+    assert!([&other, &line].into_iter().all(|line| is_refused(line, &way, None)));
+    let daemon = silk.daemon().id();
+    leave_no_descriptor(daemon);
+    let (socket, peer) = lingering();
+    line.send(&way, &[socket.as_fd()]).unwrap();
+    drop(socket);
+    for _ in 0..3 {
+        assert!(is_refused(&other, &way, None));
+    }
+    reset(peer);
+    limit(daemon, 1024);
+    assert!(matches!(hear(&line), Ok(Some(_))));
 }
