@@ -49,6 +49,7 @@ pub fn shared(locals: &[Vec<LocalAddress>], table: &Table, interfaces: &[u32]) -
         deprecated: deprecated.map(|local| local.address).collect(),
         ways: ways(table, None, interfaces),
         from: own_ways(table, locals, interfaces),
+        narrowest: None,
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Standing {
     pub ways: Vec<Way>,
     /// Where those go that carry one of these addresses of ours: for them other ways count.
     pub from: Vec<(IpAddr, Vec<Way>)>,
+    /// What the narrowest of links takes that became narrower, bytes of IP: as much counts where no way leads (groups).
+    pub narrowest: Option<u16>,
 }
 
 /// The way to a network.
@@ -112,6 +114,7 @@ impl Standing {
 
     /// The link of a device takes IP packets of so many bytes at most.
     pub fn narrow(&mut self, of: u8, most: u16) {
+        self.narrowest = Some(self.narrowest.map_or(most, |narrowest| narrowest.min(most)));
         for way in self.ways.iter_mut().chain(self.from.iter_mut().flat_map(|(_, ways)| ways)) {
             if let Leads::Over { link, mtu, .. } = &mut way.leads
                 && *link == of

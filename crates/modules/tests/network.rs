@@ -371,6 +371,20 @@ fn a_route_may_say_that_a_path_is_as_narrow_as_any_link() {
     assert_eq!(host.sent().len(), 2);
 }
 
+// No route leads there: it is on the link.
+#[test]
+fn what_is_for_a_group_or_for_everyone_is_no_longer_than_its_link_takes() {
+    let mut standing = Standing::of(&[(ip(1).into(), 24)], None);
+    standing.narrow(0, 1300);
+    let mut host = Host::new(1);
+    host.paths.module_mut::<Ip>().unwrap().follow(Routes::of(&standing));
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    for to in [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::BROADCAST, ip(255)] {
+        host.send(socket, Endpoint::v4(to, 9), &[7; 1400]);
+        assert_eq!(host.sent().len(), 2, "{to}");
+    }
+}
+
 #[test]
 fn a_long_datagram_is_cut_up_and_put_together() {
     let (mut a, mut b) = (Host::new(1), Host::new(2));

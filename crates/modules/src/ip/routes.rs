@@ -123,6 +123,8 @@ pub struct Routes<A = Ipv4Addr> {
     entries: Entries<A>,
     // Where packets go that carry one of these addresses.
     from: Vec<(A, Entries<A>)>,
+    // What counts where no way leads: the largest IP packet, bytes.
+    narrowest: Option<u16>,
     // The graph has said what they are.
     fixed: bool,
     // The device by which what we send to ourselves comes back.
@@ -137,6 +139,7 @@ impl<A> Default for Routes<A> {
             duplicate: Vec::new(),
             entries: Vec::new(),
             from: Vec::new(),
+            narrowest: None,
             fixed: false,
             itself: None,
         }
@@ -155,6 +158,7 @@ impl<A: Address> Routes<A> {
             routes.addresses.extend(all.iter().filter_map(of));
         }
         routes.duplicate.extend(standing.duplicate.iter().copied().filter_map(A::of));
+        routes.narrowest = standing.narrowest;
         routes.entries = Entry::all(&standing.ways);
         let from = |(address, ways): &(IpAddr, Vec<Way>)| Some((A::of(*address)?, Entry::all(ways)));
         routes.from.extend(standing.from.iter().filter_map(from));
@@ -266,10 +270,15 @@ impl<A: Address> Routes<A> {
         }
     }
 
-    /// The largest IP packet that is to go to `destination`, bytes, where its route says one; of several the least.
+    /// The largest IP packet that is to go to `destination`, bytes, where its route says one; of several the least. What no route
+    /// leads to, as to groups, is on one of the links.
     pub fn mtu_to(&self, destination: A) -> Option<u16> {
         let from = self.from.iter().map(|(source, _)| Some(*source));
-        let all = from.chain([None]).filter_map(|source| self.lookup_from(destination, source));
+        let mut all =
+            from.chain([None]).filter_map(|source| self.lookup_from(destination, source)).peekable();
+        if all.peek().is_none() {
+            return self.narrowest;
+        }
         all.filter_map(|route| route.mtu).min()
     }
 
