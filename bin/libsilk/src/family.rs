@@ -11,7 +11,7 @@ use crate::errno::Answer;
 use crate::internal;
 use crate::lock::{Guarded, Lock};
 use crate::real;
-use crate::signals::Blocked;
+use crate::signals::{self, Blocked};
 use crate::speaking;
 use silk_control::{Lifeline, Received, Reply, Request};
 use silk_stream::{Arena, Slot, request, status, wake};
@@ -201,12 +201,14 @@ pub fn renew() {
     }
 }
 
-/// Tells the daemon something that has no answer.
+/// Tells the daemon something that has no answer: by what a program that has shut itself in (`seccomp(2)`) may do as well, for
+/// it closes and exits like others.
 pub fn tell(request: &Request) {
     let _quiet = Blocked::all();
     if let Some(line) = LINE.lock().as_ref()
-        && line.send(request, &[]).is_err()
+        && line.send_by_write(request).is_err()
     {
+        signals::take_back_broken_pipe();
         bury();
     }
 }

@@ -138,14 +138,19 @@ pub fn without_broken_pipe(write: impl FnOnce()) {
     let before = pending();
     write();
     if !before && pending() {
-        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut broken = std::mem::MaybeUninit::zeroed();
-        // SAFETY: the sets and the time are valid; nothing is asked about the signal.
-        unsafe {
-            libc::sigemptyset(broken.as_mut_ptr());
-            libc::sigaddset(broken.as_mut_ptr(), libc::SIGPIPE);
-            libc::sigtimedwait(broken.as_ptr(), std::ptr::null_mut(), &at_once);
-        }
+        take_back_broken_pipe();
+    }
+}
+
+/// Takes back a `SIGPIPE` that this thread has pending, if there is one. It must be blocked.
+pub fn take_back_broken_pipe() {
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut broken = std::mem::MaybeUninit::zeroed();
+    // SAFETY: the sets and the time are valid; nothing is asked about the signal.
+    unsafe {
+        libc::sigemptyset(broken.as_mut_ptr());
+        libc::sigaddset(broken.as_mut_ptr(), libc::SIGPIPE);
+        libc::sigtimedwait(broken.as_ptr(), std::ptr::null_mut(), &at_once);
     }
 }
 

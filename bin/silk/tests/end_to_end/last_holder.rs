@@ -31,6 +31,12 @@ fn one_that_exits_or_closes_ends_it_in_order() {
 }
 
 #[test]
+fn one_that_may_make_few_system_calls_ends_it_in_order() {
+    let Some(heard) = heard(&["left_from_a_cage"]) else { return };
+    assert_eq!(heard, ["4000000 ended"]);
+}
+
+#[test]
 fn one_that_is_killed_leaves_a_reset() {
     let Some(heard) = heard(&["killed"]) else { return };
     assert_eq!(heard, ["4000000 reset"]);
