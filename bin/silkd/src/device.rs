@@ -213,8 +213,7 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     let ((ends, words), mac, mtu, offload) = match device.kind {
         DeviceKind::Packet => {
             // What of IPv6 is ours is known once the device's address is.
-            let told = |error: netlink::NetlinkError| error.to_string();
-            let interface = netlink::Netlink::open().and_then(|mut n| n.interface(name)).map_err(told)?;
+            let interface = netlink::Interface::to_serve(name).map_err(|error| error.to_string())?;
             let mac = device.mac.map_or(interface.mac.0, |mac| mac.0);
             let addresses = own_addresses(&device, mac).into_iter().map(|(ip, _)| ip).collect();
             if device.router_advertisements && device.mac.is_none() && linux_heeds_routers(name) {

@@ -17,6 +17,11 @@ pub enum OpenError {
         /// The name that was asked for.
         name: String,
     },
+    /// The interface carries no Ethernet frames, which are all that devices here read and write.
+    NoEthernet {
+        /// The interface.
+        name: String,
+    },
     /// The interface has no such hardware queue.
     NoQueue {
         /// The interface.
@@ -80,6 +85,13 @@ impl fmt::Display for OpenError {
             }
             Self::NoInterface { name } => {
                 write!(f, "there is no interface `{name}` here: `ip link` lists those there are")
+            }
+            Self::NoEthernet { name } => {
+                write!(
+                    f,
+                    "`{name}` is no Ethernet interface, and silk speaks nothing else: name the one that packets come in by; \
+                     what comes over `{name}` is served all the same, and not told apart before"
+                )
             }
             Self::Taken { name, what } => {
                 write!(f, "cannot {what} on `{name}`: another program has it; stop that one first")

@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use crate::bpf::LinkPlan;
 use crate::napi;
-use crate::netlink::{Interface, Netlink, NetlinkError};
+use crate::netlink::Interface;
 use crate::packet::{PacketTransmit, Sending};
 use crate::sys::{Arena, Readiness};
 use crate::tables::Tables;
@@ -233,8 +233,7 @@ pub fn open_all(named: &[(&str, Options)]) -> Result<Device, OpenError> {
     let mut links = Vec::new();
     for (name, options) in named {
         options.check()?;
-        let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
-        let interface = interface.map_err(|error| asked(name, error))?;
+        let interface = Interface::to_serve(name)?;
         if links.iter().any(|link: &Link| link.interface.index == interface.index) {
             return Err(OpenError::Options("an interface is served once"));
         }
@@ -337,17 +336,6 @@ impl Options {
         only.sort_unstable();
         only.dedup();
         only
-    }
-}
-
-fn asked(name: &str, error: NetlinkError) -> OpenError {
-    match error {
-        NetlinkError::Refused(error) | NetlinkError::Socket(error) => {
-            OpenError::of(name, "look at the interface", error)
-        }
-        NetlinkError::Garbled(_) => {
-            OpenError::Unsupported { name: name.to_owned(), what: "be described by this kernel" }
-        }
     }
 }
 

@@ -6,11 +6,13 @@ use std::net::IpAddr;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, VlanProtocol,
+    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+    VlanProtocol,
 };
 use silk_wire::MacAddr;
 
 use super::{Netlink, NetlinkError};
+use crate::OpenError;
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Interface {
     pub mac: MacAddr,
     /// The longest IP packet it takes, in bytes.
     pub mtu: u32,
+    /// Its frames are Ethernet's, with a station at either end: not those of a tunnel of IP (tun, WireGuard, PPP), nor loopback.
+    pub ethernet: bool,
     /// It is set up and has a carrier.
     pub running: bool,
     /// It is one end of a veth pair: what arrives may carry partial checksums.
@@ -99,12 +103,23 @@ impl Netlink {
 }
 
 impl Interface {
+    /// The one of this name, for a device on it: one of Ethernet.
+    ///
+    /// # Errors
+    /// That there is none, or none such.
+    pub fn to_serve(name: &str) -> Result<Self, OpenError> {
+        let found = Netlink::open().and_then(|mut netlink| netlink.interface(name));
+        let interface = found.map_err(|error| not_described(name, error))?;
+        if interface.ethernet { Ok(interface) } else { Err(OpenError::NoEthernet { name: interface.name }) }
+    }
+
     pub(super) fn of(link: LinkMessage) -> Self {
         let mut interface = Self {
             index: link.header.index,
             name: String::new(),
             mac: MacAddr::ZERO,
             mtu: 0,
+            ethernet: link.header.link_layer_type == LinkLayerType::Ether,
             running: link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
             veth: false,
             tun: false,
@@ -133,6 +148,17 @@ impl Interface {
         }
         interface.below = interface.below.filter(|_| !elsewhere);
         interface
+    }
+}
+
+fn not_described(name: &str, error: NetlinkError) -> OpenError {
+    match error {
+        NetlinkError::Refused(error) | NetlinkError::Socket(error) => {
+            OpenError::of(name, "look at the interface", error)
+        }
+        NetlinkError::Garbled(_) => {
+            OpenError::Unsupported { name: name.to_owned(), what: "be described by this kernel" }
+        }
     }
 }
 

@@ -433,6 +433,8 @@ fn a_refusal_says_whose_fault_it_is() {
         );
         let error = said("rihgt", &two_domains());
         assert!(matches!(error, OpenError::NoInterface { .. }), "{error}");
+        let error = said("lo", &two_domains());
+        assert!(matches!(error, OpenError::NoEthernet { .. }), "{error}");
         for options in [
             Options { domains: 0, ..two_domains() },
             Options { domains: 65, ..two_domains() },
