@@ -112,6 +112,7 @@ impl Server {
         let table = self.neighbours.first_mut().map(|finder| finder.table(ROUTES));
         let interfaces: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::interface).collect();
         let (Ok(locals), Some(Ok(table)), Ok(interfaces)) = (locals, table, interfaces) else { return };
+        self.tell_of_gone(&interfaces);
         let interfaces: Vec<(usize, Interface)> =
             interfaces.into_iter().enumerate().filter_map(|(number, now)| Some((number, now?))).collect();
         interfaces.iter().for_each(|(number, now)| self.follow_station(*number, now));
@@ -130,6 +131,18 @@ impl Server {
             }
         }
         self.take_over(standing);
+    }
+
+    /// Of an interface that is gone people are told, once: one that has its name later is another, and has no program of silk's.
+    fn tell_of_gone(&mut self, interfaces: &[Option<Interface>]) {
+        let all = self.settings.config.devices().zip(interfaces).zip(&mut self.told_of_gone);
+        for ((device, _), told) in all.filter(|((_, now), told)| now.is_none() && !**told) {
+            *told = true;
+            let name = device.interface.as_ref().map_or("", |name| name.as_str());
+            say!(
+                "silkd: the interface `{name}` is gone: one that gets its name is Linux's until silkd is started again"
+            );
+        }
     }
 
     /// An interface is like this now: it may have another Ethernet address.

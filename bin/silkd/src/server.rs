@@ -26,6 +26,7 @@ use silk_config::ByteSize;
 use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
 use silk_device::netlink::{Finder, Found};
 use silk_path::classify::Tables;
+use silk_path::classify::layout::DEVICES;
 use silk_stream::Budget;
 use silk_stream::mail::{Receiver, Sender};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -103,6 +104,8 @@ pub struct Server {
     pub(crate) neighbours: Vec<Finder>,
     /// The address of silk's own, and the station that claims it, of which people heard last.
     pub(crate) claimed: Option<(IpAddr, [u8; 6])>,
+    /// Which interfaces people have been told of that they are gone.
+    pub(crate) told_of_gone: [bool; DEVICES],
     /// When it was last looked how the interface stands.
     pub(crate) looked: Option<Instant>,
     /// When it was last looked which files are still there, and which are still used.
@@ -185,6 +188,7 @@ impl Server {
             gate: parts.gate,
             neighbours: parts.neighbours,
             claimed: None,
+            told_of_gone: [false; DEVICES],
             looked: None,
             files_looked_at: [Instant::now(); 2],
             rings_looked_at: Instant::now(),

@@ -128,6 +128,19 @@ fn a_route_that_goes_with_its_interface_or_with_its_next_hop_is_gone() {
 }
 
 #[test]
+fn an_interface_that_is_gone_is_told_of_once() {
+    let Some(silk) = Silk::start() else { return };
+    silk.rig.server.ip(["link", "delete", INTERFACE]).unwrap();
+    let said = format!("the interface `{INTERFACE}` is gone");
+    hears(&silk, &said);
+    // Another of its name is looked at, and is another.
+    silk.rig.server.ip(["link", "add", INTERFACE, "type", "veth", "peer", "name", "other"]).unwrap();
+    silk.rig.server.ip(["addr", "add", &format!("{SERVER}/24"), "dev", INTERFACE]).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(silk.log("silkd").matches(&said).count(), 1, "{}", silk.log("silkd"));
+}
+
+#[test]
 fn a_link_that_becomes_narrower_is_not_given_what_it_does_not_take() {
     let Some(silk) = Silk::start() else { return };
     let mut echo = silk.on_paths("python3");
