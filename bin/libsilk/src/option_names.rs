@@ -3,7 +3,7 @@
 
 use libc::c_int;
 
-const SOCKET: [(c_int, &str); 12] = [
+const SOCKET: [(c_int, &str); 13] = [
     (libc::SO_BINDTODEVICE, "SO_BINDTODEVICE"),
     (libc::SO_BUSY_POLL, "SO_BUSY_POLL"),
     (libc::SO_ATTACH_FILTER, "SO_ATTACH_FILTER"),
@@ -14,6 +14,7 @@ const SOCKET: [(c_int, &str); 12] = [
     (libc::SO_PASSCRED, "SO_PASSCRED"),
     (libc::SO_PRIORITY, "SO_PRIORITY"),
     (libc::SO_RXQ_OVFL, "SO_RXQ_OVFL"),
+    (libc::SO_SELECT_ERR_QUEUE, "SO_SELECT_ERR_QUEUE"),
     (libc::SO_TIMESTAMPING, "SO_TIMESTAMPING"),
     (libc::SO_ZEROCOPY, "SO_ZEROCOPY"),
 ];
