@@ -27,10 +27,11 @@ const IP: [(c_int, &str); 7] = [
     (libc::IP_RECVOPTS, "IP_RECVOPTS"),
     (libc::IP_TRANSPARENT, "IP_TRANSPARENT"),
 ];
-const IPV6: [(c_int, &str); 5] = [
+const IPV6: [(c_int, &str); 6] = [
     (libc::IPV6_FREEBIND, "IPV6_FREEBIND"),
     (libc::IPV6_FLOWINFO, "IPV6_FLOWINFO"),
     (73, "IPV6_MINHOPCOUNT"),
+    (libc::IPV6_MTU, "IPV6_MTU"),
     (libc::IPV6_TRANSPARENT, "IPV6_TRANSPARENT"),
     (libc::IPV6_RECVRTHDR, "IPV6_RECVRTHDR"),
 ];
