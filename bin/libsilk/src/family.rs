@@ -15,7 +15,9 @@ use crate::signals::{self, Blocked};
 use crate::speaking;
 use silk_control::{Lifeline, Received, Reply, Request};
 use silk_stream::{Arena, Slot, request, status, wake};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
@@ -89,8 +91,7 @@ fn found(family: Family, process: u32) -> &'static Family {
 
 fn attach() -> Result<(Lifeline, Family, u32), String> {
     let path = environment::socket_path();
-    let line = Lifeline::connect(&path)
-        .map_err(|e| format!("no silkd answers on {}: {e}; start it first", path.display()))?;
+    let line = Lifeline::connect(&path).map_err(|error| not_reached(&path, &error))?;
     let request = Request::Attach {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         family: environment::family(),
@@ -103,16 +104,30 @@ fn attach() -> Result<(Lifeline, Family, u32), String> {
         Reply::Refused(refusal) => return Err(refusal.why),
         _ => return Err("silkd answered with something else than was asked".to_owned()),
     };
+    // What there is no room for the kernel leaves out.
+    let all = got.descriptors.len() == domains as usize + 1;
     let mut descriptors = got.descriptors.into_iter().map(internal::keep);
-    let arena = descriptors.next().ok_or("silkd sent no arena")?;
+    let arena = descriptors.next().filter(|_| all).ok_or(NO_ROOM)?;
     address_space::make_room(Arena::length_of(&arena));
     let arena = Arena::attach(arena).map_err(|e| e.to_string())?;
-    let events: Vec<_> = descriptors.collect();
-    if events.len() != domains as usize {
-        return Err("silkd sent another number of doorbells than it said".to_owned());
-    }
+    let events = descriptors.collect();
     let line = Lifeline::from_descriptor(internal::keep(line.into_descriptor()));
     Ok((line, Family { arena, events, token }, process))
+}
+
+/// Said where a program is allowed less descriptors than it takes to be served.
+const NO_ROOM: &str = "the program may open no more files (`ulimit -n`), and to be served takes some";
+
+/// Why silkd cannot be spoken to, and what to do.
+fn not_reached(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => NO_ROOM.to_owned(),
+        Some(libc::EACCES) => {
+            format!("this user may not speak to silkd on {path}: be root, or in the group of its `[control]`")
+        }
+        _ => format!("no silkd answers on {path}: {error}; start it first"),
+    }
 }
 
 /// Takes over what the image before an exec had.
@@ -277,4 +292,17 @@ impl Family {
 /// The lifeline's descriptor, to be handed over in an exec; -1: none.
 pub fn line_number() -> i32 {
     LINE_NUMBER.load(Ordering::Acquire)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_reach_the_daemon_is_told_what_to_do() {
+        let said = |errno| not_reached(Path::new("/run/s"), &io::Error::from_raw_os_error(errno));
+        assert!(said(libc::ECONNREFUSED).ends_with("; start it first"));
+        assert!(said(libc::EACCES).ends_with("be root, or in the group of its `[control]`"));
+        assert_eq!(said(libc::EMFILE), NO_ROOM);
+    }
 }
