@@ -27,14 +27,38 @@ fn first() -> u16 {
 
 /// Whether a process has the capability, not by the file of its program, and is of the daemon's user namespace, which it must hold in.
 fn has_right(pid: u32) -> bool {
+    let status = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let is_plain = || match fs::read(format!("/proc/{pid}/auxv")) {
+        Ok(vector) => is_plain(&vector),
+        // A process with more rights than the daemon has is not to be looked into. A file that gives so many is mostly root's.
+        Err(_) => acts_for_itself(&status()),
+    };
+    // It may execute something else between two looks: what it is in the middle counts only if it is capable on both sides.
+    is_capable(&status()) && is_of_our_namespace(pid) && is_plain() && is_capable(&status())
+}
+
+/// Which namespace a process with more rights than the daemon has is not to be seen (ptrace(2), `PTRACE_MODE_READ`), and the
+/// daemon as a service has few. Then its users and groups tell: only somebody with all rights here can have made one in which
+/// every number means what it means here.
+fn is_of_our_namespace(pid: u32) -> bool {
     let namespace =
         |of: &str| fs::metadata(format!("/proc/{of}/ns/user")).map(|of| (of.dev(), of.ino())).ok();
-    let is_here = || namespace("self").is_some_and(|own| namespace(&pid.to_string()) == Some(own));
-    let is_capable =
-        || fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|status| is_capable(&status));
-    let is_plain = || fs::read(format!("/proc/{pid}/auxv")).is_ok_and(|vector| is_plain(&vector));
-    // It may execute something else between two looks: what it is in the middle counts only if it is capable on both sides.
-    is_here() && is_capable() && is_plain() && is_capable()
+    let of = pid.to_string();
+    match (namespace("self"), namespace(&of)) {
+        (Some(own), Some(its)) => own == its,
+        (None, _) => false,
+        (_, None) => ["uid_map", "gid_map"].iter().all(|map| {
+            let read = |of: &str| fs::read_to_string(format!("/proc/{of}/{map}")).ok();
+            read("self").is_some_and(|own| read(&of) == Some(own))
+        }),
+    }
+}
+
+/// Whether a process's user is the one that it acts as, by its status: not in a program that acts as the owner of its file.
+fn acts_for_itself(status: &str) -> bool {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    let mut users = users.split_whitespace();
+    users.next().is_some_and(|real| users.next() == Some(real))
 }
 
 /// Whether a process has it by its status (proc(5)).
@@ -77,6 +101,14 @@ mod tests {
         assert!(is_plain(&vector(&[6, 4096, SECURE, 0, 0, 0])));
         for words in [&[6, 4096, SECURE, 1, 0, 0][..], &[6, SECURE, 0, 0], &[SECURE], &[]] {
             assert!(!is_plain(&vector(words)), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn who_acts_as_the_owner_of_a_file_is_told_by_the_status() {
+        assert!(acts_for_itself("Name:\tx\nUid:\t7\t7\t0\t0\n"));
+        for other in ["Uid:\t7\t0\t0\t0\n", "Uid:\t7\n", "Uid:\n", ""] {
+            assert!(!acts_for_itself(other), "{other:?}");
         }
     }
 

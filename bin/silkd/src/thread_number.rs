@@ -16,7 +16,10 @@ pub fn find(pid: u32, own: u32) -> Option<u32> {
         // In the daemon's own namespace. There are no others, or the kernel does not tell.
         return is_of(pid, own).then_some(own);
     }
-    let namespace = File::open(format!("/proc/{pid}/ns/pid")).ok()?;
+    let Ok(namespace) = File::open(format!("/proc/{pid}/ns/pid")) else {
+        // It may have more rights than the daemon (ptrace(2), `PTRACE_MODE_READ`).
+        return search(pid, own);
+    };
     match sys::number_from(namespace.as_fd(), own) {
         // It may be another process's.
         Ok(found) => is_of(pid, found).then_some(found),

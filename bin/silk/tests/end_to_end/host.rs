@@ -81,9 +81,17 @@ impl Silk {
 
     /// Starts the daemon and waits until it says that it is ready.
     pub fn start_daemon(&mut self) {
+        self.start_daemon_by(&[]);
+    }
+
+    /// The same by another program, with its arguments, which executes it.
+    pub fn start_daemon_by(&mut self, other: &[&str]) {
         let config = self.path("silk.toml");
         fs::write(&config, self.config()).unwrap();
-        let mut command = self.rig.server.command(beside("silkd"));
+        let silkd = beside("silkd");
+        let words: Vec<&OsStr> = other.iter().map(OsStr::new).chain([silkd.as_os_str()]).collect();
+        let mut command = self.rig.server.command(words[0]);
+        command.args(&words[1..]);
         self.logged(command.arg("--config").arg(&config), "silkd");
         self.daemon = Some(Running::start(&mut command).unwrap());
         let ready = || self.log("silkd").contains("ready");

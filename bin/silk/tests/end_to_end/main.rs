@@ -63,6 +63,7 @@ mod reusing;
 mod routes;
 mod rules;
 mod segments;
+mod service;
 mod several_processes;
 mod sharing_datagrams;
 mod six;

@@ -1,6 +1,7 @@
 //! A program reads and sets the priorities of its own paths (SILK §5.3), and its thread follows.
 
 use crate::host::{Silk, text, within};
+use crate::service;
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER};
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -108,11 +109,21 @@ fn what_a_programs_thread_uses_is_charged_to_the_path_it_serves() {
 #[test]
 fn in_a_pid_namespace_of_its_own_a_program_is_raised_and_charged_for_too() {
     let Some(silk) = daemon() else { return };
+    is_raised_alone(&silk);
+}
+
+#[test]
+fn in_a_pid_namespace_of_its_own_it_is_raised_by_a_daemon_with_less_rights_too() {
+    let Some(silk) = service::start() else { return };
+    is_raised_alone(&silk);
+}
+
+fn is_raised_alone(silk: &Silk) {
     silk.write("asking.py", ASKING);
     let alone = ["--pid", "--ipc", "--uts", "--mount-proc", "--fork", "--kill-child"];
     let _server = silk.serve("unshare", &[&alone[..], &["python3", "asking.py", "serve", "7"]].concat(), 7);
-    let said = answers(&silk, PREFERRED, &["get", "work 0.05", "scheduling"]);
-    if has_real_time(&silk) {
+    let said = answers(silk, PREFERRED, &["get", "work 0.05", "scheduling"]);
+    if has_real_time(silk) {
         assert_eq!(said, ["2", "worked", "1 14"]);
         let report = silk.report();
         assert!(report["classes"][0]["cpu_program_ns"].as_u64().unwrap() > 40_000_000, "{report}");
