@@ -4,10 +4,15 @@ use crate::trouble::Trouble;
 use silk_control::{DEFAULT_SOCKET, Lifeline, Reply, Report, Request, SOCKET_VARIABLE, WireError};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long an answer takes at most: executors that do not get to run are waited for one after the other.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Where the daemon listens: what `SILK_SOCKET` says, or the usual place.
 pub fn socket() -> PathBuf {
-    std::env::var_os(SOCKET_VARIABLE).map_or_else(|| PathBuf::from(DEFAULT_SOCKET), PathBuf::from)
+    let said = std::env::var_os(SOCKET_VARIABLE).filter(|said| !said.is_empty());
+    said.map_or_else(|| PathBuf::from(DEFAULT_SOCKET), PathBuf::from)
 }
 
 /// A connection to the daemon.
@@ -45,6 +50,16 @@ fn connect_to(before: Before) -> Result<Lifeline, Trouble> {
     })
 }
 
+/// The same, for a command that only asks: an answer is waited for as long as it can take.
+pub fn connect_to_ask() -> Result<Lifeline, Trouble> {
+    patient(connect()?)
+}
+
+fn patient(lifeline: Lifeline) -> Result<Lifeline, Trouble> {
+    lifeline.wait_for_at_most(PATIENCE).map_err(|error| broken(WireError::Io(error)))?;
+    Ok(lifeline)
+}
+
 /// Asks, and waits for the answer; a refusal is an error.
 pub fn ask(lifeline: &Lifeline, request: &Request) -> Result<Reply, Trouble> {
     let reply = lifeline.ask::<_, Reply>(request, &[]).map_err(broken)?.message;
@@ -56,12 +71,12 @@ pub fn ask(lifeline: &Lifeline, request: &Request) -> Result<Reply, Trouble> {
 
 /// Everything the daemon reports about its paths.
 pub fn report() -> Result<Report, Trouble> {
-    reported(&connect()?)
+    reported(&connect_to_ask()?)
 }
 
 /// The same, again.
 pub fn report_again() -> Result<Report, Trouble> {
-    reported(&connect_to(Before::Answered)?)
+    reported(&patient(connect_to(Before::Answered)?)?)
 }
 
 fn reported(lifeline: &Lifeline) -> Result<Report, Trouble> {
@@ -78,7 +93,14 @@ fn reported(lifeline: &Lifeline) -> Result<Report, Trouble> {
 }
 
 fn broken(error: WireError) -> Trouble {
-    Trouble::Daemon(format!("the daemon did not answer: {error}"))
+    Trouble::Daemon(match error {
+        WireError::WouldBlock => format!(
+            "the daemon at {} has not answered for {} s: it is stopped (SIGSTOP, a debugger), or gets no processor",
+            socket().display(),
+            PATIENCE.as_secs()
+        ),
+        error => format!("the daemon did not answer: {error}"),
+    })
 }
 
 /// An answer to another question: a daemon of another release.

@@ -53,6 +53,7 @@ Example:
 const PATHS_AFTER: &str = "\
 Columns:
   PATH      domain, index and generation; one without `socket` among its MODULES stands since the start
+  PID       the process that holds its socket
   QUEUED    messages that wait, from the device and from the program (bytes, of a stream)
   CPU       time that the daemon has spent on it
   PROGRAM   time of the program's threads while they served it (`extend` in the configuration)

@@ -12,7 +12,8 @@ pub struct Options {}
 
 /// Asks for it and tells what took effect.
 pub fn run(_options: &Options) -> Result<(), Trouble> {
-    let Reply::Reloaded { applied, restart } = daemon::ask(&daemon::connect()?, &Request::Reload)? else {
+    let Reply::Reloaded { applied, restart } = daemon::ask(&daemon::connect_to_ask()?, &Request::Reload)?
+    else {
         return Err(daemon::unexpected());
     };
     let mut out = stdout().lock();

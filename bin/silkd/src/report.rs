@@ -3,7 +3,7 @@
 use crate::command::{Holder, SocketName};
 use crate::engine::Engine;
 use silk_control::{ClassReport, DropCount, ModelReport, PathReport, Report, TcpReport, ThreadReport};
-use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Path};
+use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Endpoint, Path, Refusals};
 use silk_stream::TcpInfo;
 use silk_stream::mail::Sender;
 use silk_tcp::Model;
@@ -94,7 +94,7 @@ impl Engine {
             priority: attrs.priority().map_or_else(|| self.priority(), u32::from),
             device: self.device_of(attrs),
             modules: path.modules().map(|module| modules.name(module).to_owned()).collect(),
-            local: attrs.local().map_or(String::new(), |address| address.to_string()),
+            local: attrs.local().filter(means_something).map_or(String::new(), |local| local.to_string()),
             peer: attrs.remote().map_or(String::new(), |address| address.to_string()),
             state: path.shown_state().to_owned(),
             queue: [path.input.len() as u64, u64::from(unsent)],
@@ -144,7 +144,8 @@ impl Engine {
         let report = |(class, used): (usize, &ClassUse)| ClassReport {
             class: self.classes.name(class).to_owned(),
             paths: used.paths().into(),
-            refused: used.refused,
+            refused: used.refused.paths + used.refused.memory + used.refused.path_memory,
+            refused_by: refused_by(used.refused),
             cpu_path_ns: used.past.cpu_path,
             cpu_program_ns: used.past.cpu_program,
             bytes: [used.past.bytes_in, used.past.bytes_out],
@@ -262,6 +263,19 @@ fn tcp_report(congestion: &str, model: Option<ModelReport>, info: &TcpInfo) -> T
         notsent_bytes: info.notsent_bytes,
         timeouts: info.total_rto,
     }
+}
+
+/// Which limits of a class have stood against paths, by their names in the configuration.
+fn refused_by(Refusals { paths, memory, path_memory }: Refusals) -> Vec<DropCount> {
+    let all = [("paths", paths), ("memory", memory), ("path_memory", path_memory)].into_iter();
+    all.filter(|(_, count)| *count > 0)
+        .map(|(limit, count)| DropCount { reason: limit.to_owned(), count })
+        .collect()
+}
+
+/// Whether an end is one at all: the paths that stand from the start say of IPv6 that they are of any address and port.
+fn means_something(end: &Endpoint) -> bool {
+    !(end.ip().is_unspecified() && end.port() == 0)
 }
 
 fn of_totals(totals: &DropTotals) -> impl Iterator<Item = DropCount> + '_ {

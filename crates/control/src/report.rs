@@ -237,8 +237,10 @@ pub struct ClassReport {
     pub class: String,
     /// Its live paths.
     pub paths: u64,
-    /// Paths that were refused, for the class has all the paths or memory it may have.
+    /// Paths that were refused, for the class has all the paths or memory it may have, or one path all.
     pub refused: u64,
+    /// The same by the limit that stood against them, under its name in the configuration.
+    pub refused_by: Vec<DropCount>,
     /// CPU time in the executor, ns.
     pub cpu_path_ns: u64,
     /// CPU time of the program's threads while its paths were extended to them, ns.
@@ -255,6 +257,12 @@ impl ClassReport {
     fn add(&mut self, other: &Self) {
         self.paths += other.paths;
         self.refused += other.refused;
+        for DropCount { reason, count } in &other.refused_by {
+            match self.refused_by.iter_mut().find(|own| own.reason == *reason) {
+                Some(own) => own.count += count,
+                None => self.refused_by.push(DropCount { reason: reason.clone(), count: *count }),
+            }
+        }
         self.cpu_path_ns += other.cpu_path_ns;
         self.cpu_program_ns += other.cpu_program_ns;
         for (own, other) in [(&mut self.bytes, other.bytes), (&mut self.packets, other.packets)] {

@@ -12,6 +12,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 use std::{fmt, io};
 
 /// The longest message, bytes.
@@ -82,6 +83,14 @@ impl Lifeline {
         let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         connect(&fd, &SocketAddrUnix::new(path)?)?;
         Ok(Self(fd))
+    }
+
+    /// From now on what is to come is waited for so long at most.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn wait_for_at_most(&self, time: Duration) -> io::Result<()> {
+        Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(time))?)
     }
 
     /// Two connected ends, for a child that is about to be forked.
@@ -294,6 +303,13 @@ mod tests {
             assert!(matches!(&got, Err(WireError::Malformed(beside)) if beside.len() == 1), "{got:?}");
         }
         assert!(theirs.send(&Request::Bell, &[theirs.as_fd(); DESCRIPTORS + 1]).is_err());
+    }
+
+    #[test]
+    fn what_does_not_come_is_waited_for_no_longer_than_was_said() {
+        let (ours, _theirs) = Lifeline::pair().unwrap();
+        ours.wait_for_at_most(Duration::from_millis(5)).unwrap();
+        assert!(matches!(ours.receive::<Reply>(), Err(WireError::WouldBlock)));
     }
 
     #[test]

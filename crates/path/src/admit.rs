@@ -34,6 +34,17 @@ pub enum Refused {
     PathMemory,
 }
 
+/// How many paths of a class were refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// For it has as many as it may.
+    pub paths: u64,
+    /// For it has as much memory as it may.
+    pub memory: u64,
+    /// For one path needs more memory than it may.
+    pub path_memory: u64,
+}
+
 /// What one class uses now and has used.
 #[derive(Clone, Debug)]
 pub struct ClassUse {
@@ -42,8 +53,8 @@ pub struct ClassUse {
     // Sums over the class's live paths.
     paths: u32,
     memory: u64,
-    /// Paths refused.
-    pub refused: u64,
+    /// Paths refused, by the limit that stood against them.
+    pub refused: Refusals,
     /// Drops of its paths that are gone. Those of live paths are on the paths.
     pub past_drops: DropTotals,
     /// Accounts of its paths that are gone, added up (memory excepted).
@@ -56,7 +67,7 @@ impl ClassUse {
             limits,
             paths: 0,
             memory: 0,
-            refused: 0,
+            refused: Refusals::default(),
             past_drops: DropTotals::default(),
             past: Account::new(0),
         }
@@ -74,18 +85,18 @@ impl ClassUse {
 
     /// Lets one path in that needs `bytes` from the start, or refuses it.
     pub fn admit(&mut self, account: &mut Account, bytes: u64) -> Result<(), Refused> {
-        let refused = if self.paths >= self.limits.paths {
-            Refused::ClassPaths
+        let (refused, count) = if self.paths >= self.limits.paths {
+            (Refused::ClassPaths, &mut self.refused.paths)
         } else if self.memory.saturating_add(bytes) > self.limits.class_memory {
-            Refused::ClassMemory
+            (Refused::ClassMemory, &mut self.refused.memory)
         } else if account.charge(bytes).is_err() {
-            Refused::PathMemory
+            (Refused::PathMemory, &mut self.refused.path_memory)
         } else {
             self.paths += 1;
             self.memory += bytes;
             return Ok(());
         };
-        self.refused += 1;
+        *count += 1;
         Err(refused)
     }
 
@@ -169,7 +180,8 @@ mod tests {
         assert_eq!(class.admit(&mut account(), 50), Err(Refused::ClassMemory));
         assert_eq!(class.admit(&mut account(), 30), Ok(()));
         assert_eq!(class.admit(&mut account(), 0), Err(Refused::ClassPaths));
-        assert_eq!((class.paths(), class.memory(), class.refused), (2, 80, 3));
+        assert_eq!((class.paths(), class.memory()), (2, 80));
+        assert_eq!(class.refused, Refusals { paths: 1, memory: 1, path_memory: 1 });
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub mod transform;
 mod wishes;
 
 pub use account::Account;
-pub use admit::{ClassUse, Classes, Limits, Refused};
+pub use admit::{ClassUse, Classes, Limits, Refusals, Refused};
 pub use attrs::{Attr, Attrs, AttrsFull, MAX_USER, Route, Sharing};
 pub use cx::{Cx, Down, Env};
 pub use drive::Outcome;

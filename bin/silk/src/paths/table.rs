@@ -29,20 +29,21 @@ pub fn paths(report: &Report) -> String {
     };
     let _ = writeln!(out, "\n{paths}, {} charged to them, {rings} in rings{used}{files}", bytes(memory));
     if !report.classes.is_empty() {
-        let _ = writeln!(out, "\nsince the start, paths that are gone included:\n{}", classes(report));
+        let _ = write!(out, "\nsince the start, paths that are gone included:\n{}", classes(report));
     }
     if !report.drops.is_empty() {
-        let _ = writeln!(out, "drops of no path, or of paths that are gone: {}", drops(&report.drops));
+        let _ = writeln!(out, "\ndrops of no path, or of paths that are gone: {}", drops(&report.drops));
     }
     if !report.receivers.is_empty() {
-        let _ = writeln!(out, "threads that receive:\n{}", receivers(report));
+        let _ = write!(out, "\nthreads that receive:\n{}", receivers(report));
     }
+    let mut rest = String::new();
     for thread in report.threads.iter().filter(|thread| !thread.demoted.is_empty()) {
-        let _ = writeln!(out, "thread {} was demoted: {}", thread.tid, plain(&thread.demoted));
+        let _ = writeln!(rest, "thread {} was demoted: {}", thread.tid, plain(&thread.demoted));
     }
     for row in report.unblock_ns.iter().filter(|row| row.count > 0) {
         let _ = writeln!(
-            out,
+            rest,
             "threads of class {}: {} from unblocked to running on average, {} at p99, {} at most",
             plain(&row.class),
             time(row.mean),
@@ -53,10 +54,13 @@ pub fn paths(report: &Report) -> String {
     if !report.unserved.is_empty() {
         let calls = report.unserved.iter().map(|unserved| unserved.count).sum();
         let _ = writeln!(
-            out,
+            rest,
             "{} left to Linux: `silk paths --not-accelerated` says which",
             counted(calls, "call")
         );
+    }
+    if !rest.is_empty() {
+        let _ = write!(out, "\n{rest}");
     }
     out
 }
@@ -68,7 +72,10 @@ fn classes(report: &Report) -> String {
         [
             plain(&class.class),
             class.paths.to_string(),
-            class.refused.to_string(),
+            match &class.refused_by[..] {
+                [] => class.refused.to_string(),
+                limits => format!("{} ({})", class.refused, drops(limits)),
+            },
             time(class.cpu_path_ns),
             time(class.cpu_program_ns),
             bytes(class.bytes[0]),
@@ -106,15 +113,15 @@ pub fn unserved(report: &Report) -> String {
     aligned(&rows)
 }
 
-const HEADINGS: [&str; 13] = [
-    "PATH", "CLASS", "PRI", "STATE", "LOCAL", "PEER", "QUEUED", "CPU", "PROGRAM", "IN", "OUT", "MEMORY",
-    "MODULES",
+const HEADINGS: [&str; 14] = [
+    "PATH", "CLASS", "PRI", "STATE", "LOCAL", "PEER", "PID", "QUEUED", "CPU", "PROGRAM", "IN", "OUT",
+    "MEMORY", "MODULES",
 ];
 
 const CLASS_HEADINGS: [&str; 8] = ["CLASS", "PATHS NOW", "REFUSED", "CPU", "PROGRAMS", "IN", "OUT", "MEMORY"];
 
 /// A path; with `several` interfaces, its own before its modules.
-fn row(path: &PathReport, several: bool) -> [String; 13] {
+fn row(path: &PathReport, several: bool) -> [String; 14] {
     let device = Some(format!("{}:", plain(&path.device))).filter(|_| several && !path.device.is_empty());
     let modules = path.modules.iter().map(|module| plain(module));
     let mut last = device.into_iter().chain(modules).collect::<Vec<_>>().join(" ");
@@ -128,6 +135,7 @@ fn row(path: &PathReport, several: bool) -> [String; 13] {
         or_dash(&path.state),
         or_dash(&path.local),
         or_dash(&path.peer),
+        if path.pid == 0 { "-".to_owned() } else { path.pid.to_string() },
         format!("{}/{}", path.queue[0], bytes(path.queue[1])),
         time(path.cpu_path_ns),
         time(path.cpu_program_ns),
@@ -216,6 +224,7 @@ mod tests {
             modules: tcp,
             local: "10.0.0.2:80".into(),
             peer: "10.0.0.3:4242".into(),
+            pid: 1234,
             state: "ESTABLISHED".into(),
             queue: [1, 2048],
             cpu_path_ns: 123_456,
@@ -233,9 +242,9 @@ mod tests {
         assert_eq!(
             paths(&report()),
             "\
-PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    PROGRAM  IN   OUT   MEMORY  MODULES
-1.17.3  preferred  2    ESTABLISHED  10.0.0.2:80  10.0.0.3:4242  1/2.0K  123us  2.0ms    100  500K  64.0K   vnet eth ip tcp socket  drops: queue full 2
-0.5.0   standard   0    -            -            -              0/0     0ns    0ns      0    0     0       vnet eth ip tcp socket
+PATH    CLASS      PRI  STATE        LOCAL        PEER           PID   QUEUED  CPU    PROGRAM  IN   OUT   MEMORY  MODULES
+1.17.3  preferred  2    ESTABLISHED  10.0.0.2:80  10.0.0.3:4242  1234  1/2.0K  123us  2.0ms    100  500K  64.0K   vnet eth ip tcp socket  drops: queue full 2
+0.5.0   standard   0    -            -            -              -     0/0     0ns    0ns      0    0     0       vnet eth ip tcp socket
 
 2 paths, 64.0K charged to them, 0 in rings
 "
@@ -272,6 +281,8 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
             classes: vec![ClassReport {
                 class: "gold".into(),
                 paths: 3,
+                refused: 3,
+                refused_by: vec![drop("paths", 2), drop("memory", 1)],
                 cpu_path_ns: 2_000,
                 bytes: [1024, 0],
                 ..Default::default()
@@ -313,10 +324,11 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
                 "0 paths, 0 charged to them, 0 in rings",
                 "",
                 "since the start, paths that are gone included:",
-                "CLASS  PATHS NOW  REFUSED  CPU    PROGRAMS  IN    OUT  MEMORY",
-                "gold   3          0        2.0us  0ns       1.0K  0    0",
+                "CLASS  PATHS NOW  REFUSED                CPU    PROGRAMS  IN    OUT  MEMORY",
+                "gold   3          3 (memory 1, paths 2)  2.0us  0ns       1.0K  0    0",
                 "",
                 "drops of no path, or of paths that are gone: \u{fffd}[2J 1, bad checksum 3",
+                "",
                 "threads that receive:",
                 "DEVICE  QUEUE  THREAD  MANNER     CPU",
                 "eth0    1      7       prompt     900ns",

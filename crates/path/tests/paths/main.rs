@@ -237,7 +237,7 @@ fn a_class_at_its_limit_takes_no_more() {
     rig.create();
     rig.destroy(first);
     assert!(rig.try_create(attrs).is_ok());
-    assert_eq!((rig.paths.classes.of(1).paths(), rig.paths.classes.of(1).refused), (1, 1));
+    assert_eq!((rig.paths.classes.of(1).paths(), rig.paths.classes.of(1).refused.paths), (1, 1));
 }
 
 #[test]
