@@ -1,4 +1,4 @@
-//! `silk reload`: classes and limits of a running daemon, and whom it refuses, all or nothing.
+//! `silk reload`: classes and limits of a running daemon, and whom it refuses, each wholly, and nothing where there is a fault.
 
 use crate::classes::Classes;
 use crate::command::Command;
@@ -9,8 +9,8 @@ use silk_path::classify::Refused;
 use std::sync::Arc;
 
 impl Server {
-    /// Reads the configuration again, and the file of `[refuse]`: classes, limits and who is refused take effect, all or nothing; what
-    /// else changed is named and left.
+    /// Reads the configuration again, and the file of `[refuse]`. Classes with their limits take effect, all or none, and who is refused
+    /// does; what else changed, or classes that need a restart, is named and left.
     pub(crate) fn reload(&mut self) -> Result<(Vec<String>, Vec<String>), Refusal> {
         let refuse = |why: String| Refusal { errno: libc::EINVAL, why };
         let source = Source::read(&self.settings.file).map_err(|e| refuse(e.to_string()))?;
