@@ -27,6 +27,7 @@ impl Server {
             }
         }
         self.settings.config.refuse = new.refuse;
+        // What is in its file may differ, too.
         if refused != *self.settings.refused {
             applied.push(format!("who is refused: {refused}"));
             self.refuse(refused);
