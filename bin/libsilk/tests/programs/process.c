@@ -206,6 +206,9 @@ static void forks_meanwhile(void)
 	}
 }
 
+/* Room for all that connect while nobody accepts: without it they would wait, the last of them for ever. */
+enum { FOR_ALL = 1024 };
+
 /* No more than there is memory for, however late the exec is. */
 static void *connects(void *listener)
 {
@@ -265,7 +268,7 @@ static void execs_meanwhile(void)
 {
 	static int peers[20000];
 	for (int i = 0; i < 12; i++) {
-		int p[2], n = 0, l = listening();
+		int p[2], n = 0, l = listening_with(FOR_ALL);
 		char b;
 		pid_t child = executes(connects, l, p, i);
 		fcntl(l, F_SETFL, O_NONBLOCK);
@@ -295,7 +298,7 @@ static void execs_while_others_accept(void)
 	enum { PEERS = 60 };
 	int peers[PEERS];
 	for (int i = 0; i < 12; i++) {
-		int p[2], n = 0, left, l = listening();
+		int p[2], n = 0, left, l = listening_with(FOR_ALL);
 		char b;
 		pid_t child = executes(accepts, l, p, i);
 		struct pollfd is_another = { p[0], POLLIN, 0 };

@@ -189,9 +189,9 @@ fn run(mut command: Command) -> Output {
     let child = command.spawn().unwrap();
     let pid = child.id();
     let (done, waiting) = std::sync::mpsc::channel::<()>();
-    // The longest takes a quarter of that on two CPUs; what hangs is killed and fails.
+    // The longest takes a tenth of that on two CPUs; what hangs is killed and fails.
     let guard = std::thread::spawn(move || {
-        if waiting.recv_timeout(Duration::from_secs(60)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if waiting.recv_timeout(Duration::from_secs(120)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             // SAFETY: the child has not been waited for, so the number is still its own.
             unsafe { libc::killpg(pid as i32, libc::SIGKILL) };
         }
