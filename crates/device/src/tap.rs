@@ -20,8 +20,8 @@ use crate::{
 pub struct Options {
     /// How many received frames may be held.
     pub buffers: u32,
-    /// Lets Linux hand over large TCP messages whole and leave checksums out; otherwise
-    /// frames arrive as they would over a wire.
+    /// Lets Linux hand over large TCP messages whole and leave checksums out, and takes such; otherwise
+    /// frames come and go as they would over a wire.
     pub offload: bool,
 }
 
@@ -51,16 +51,17 @@ pub fn open_domains(name: &str, domains: u32, buckets: u32, options: &Options) -
 }
 
 fn open_queue(name: &str, options: &Options, queues: bool) -> Result<File, OpenError> {
-    sys::open_tap(name, vnet::LEN as i32, options.offload, queues)
+    sys::open_tap(name, options.offload.then_some(vnet::LEN as i32), queues)
         .map_err(|error| OpenError::of(name, "open the tap interface", error))
 }
 
 fn end(file: File, options: &Options) -> End {
     let file = Arc::new(file);
     let pool = Pool::new(options.buffers, LONGEST);
+    let header = if options.offload { vnet::LEN } else { 0 };
     End {
-        receive: Box::new(TapReceive { file: file.clone(), pool, received: Received::default() }),
-        transmit: Box::new(TapTransmit { file, transmitted: Transmitted::default() }),
+        receive: Box::new(TapReceive { file: file.clone(), header, pool, received: Received::default() }),
+        transmit: Box::new(TapTransmit { file, header, transmitted: Transmitted::default() }),
     }
 }
 
@@ -70,6 +71,8 @@ const LONGEST: usize = eth::HEADER + eth::TAG + 65_535;
 
 struct TapReceive {
     file: Arc<File>,
+    /// Bytes of the virtio-net header before a frame; 0: none is.
+    header: usize,
     pool: Pool,
     received: Received,
 }
@@ -78,12 +81,12 @@ impl TapReceive {
     fn receive_one(&mut self) -> Option<Frame> {
         let (index, mut buffer) = self.pool.take()?;
         let mut header = [0; vnet::LEN];
-        let read = sys::read_parts(self.file.as_fd(), &mut header, &mut buffer[HEADROOM..]);
+        let read = sys::read_parts(self.file.as_fd(), &mut header[..self.header], &mut buffer[HEADROOM..]);
         if read.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBADFD)) {
             // The interface was deleted. Its descriptor would be readable for ever.
             sys::silence(self.file.as_fd());
         }
-        let Some(len) = read.ok().and_then(|len| len.checked_sub(vnet::LEN)) else {
+        let Some(len) = read.ok().and_then(|len| len.checked_sub(self.header)) else {
             self.pool.put(index, buffer);
             return None;
         };
@@ -123,6 +126,8 @@ impl Receive for TapReceive {
 /// batch.
 struct TapTransmit {
     file: Arc<File>,
+    /// As [`TapReceive::header`].
+    header: usize,
     transmitted: Transmitted,
 }
 
@@ -131,9 +136,12 @@ impl Transmit for TapTransmit {
         if head.len() + payload[0].len() + payload[1].len() > LONGEST {
             return self.transmitted.refused(Refusal::TooLong);
         }
-        let header = vnet::encode(offload);
-        match sys::write_parts(self.file.as_fd(), [&header, head, payload[0], payload[1]]) {
-            Ok(len) => self.transmitted.took(len - vnet::LEN),
+        if self.header == 0 && offload != Offload::NONE {
+            return self.transmitted.refused(Refusal::Malformed);
+        }
+        let header = &vnet::encode(offload)[..self.header];
+        match sys::write_parts(self.file.as_fd(), [header, head, payload[0], payload[1]]) {
+            Ok(len) => self.transmitted.took(len - self.header),
             Err(error) => self.transmitted.refused(Refusal::of(&error)),
         }
     }

@@ -405,7 +405,7 @@ impl Sockets {
     ) -> Result<Vec<End>, OpenError> {
         let Self { plan, arena, rows } = self;
         // What Linux coalesces has a partial checksum too.
-        let partial = interface.veth || interface.tun || mode == Mode::Generic;
+        let partial = interface.partial || mode == Mode::Generic;
         let checksum = if partial { Checksum::MaybePartial } else { Checksum::Unknown };
         let mut rows: Vec<_> = rows.into_iter().map(Vec::into_iter).collect();
         let columns = (0..plan.domains).map(|_| rows.iter_mut().filter_map(Iterator::next).collect());

@@ -18,7 +18,9 @@ def family(at):
 
 
 def pattern(port, salt):
-    return bytes((n * 31 + (n >> 8) * 7 + port + salt) & 255 for n in range(OCTETS))
+    """It repeats itself, but not at the size of a ring."""
+    once = bytes((n * 31 + (n >> 8) * 7 + port + salt) & 255 for n in range(65_521))
+    return (once * (OCTETS // len(once) + 1))[:OCTETS]
 
 
 def read_all(end):
@@ -26,6 +28,16 @@ def read_all(end):
     while data := end.recv(1 << 16):
         got += data
     return bytes(got)
+
+
+def what_is_wrong(got, sent):
+    """Where something else came than was sent: a bit that a link broke, or octets from elsewhere?"""
+    if got == sent:
+        return None
+    wrong = [n for n, (one, other) in enumerate(zip(got, sent)) if one != other]
+    runs = [n for n in wrong if got[n - 1] == sent[n - 1] or n == 0]
+    few = ", ".join(f"{n}: {got[n:n + 4].hex()} for {sent[n:n + 4].hex()}" for n in runs[:4])
+    return f"{len(got)} octets of {len(sent)}, {len(wrong)} of them wrong in {len(runs)} places: {few}"
 
 
 def carry(end, port, own, other, waits):
@@ -38,10 +50,9 @@ def carry(end, port, own, other, waits):
     sender.start()
     got = read_all(end)
     sender.join()
-    whole = got == pattern(port, other)
     # What is not sent yet is sent after the program has ended.
     end.close()
-    print(port, "whole" if whole else f"{len(got)} octets, not what was sent", flush=True)
+    print(port, what_is_wrong(got, pattern(port, other)) or "whole", flush=True)
 
 
 def serve(at, port):
@@ -52,7 +63,9 @@ def serve(at, port):
 
 
 def connect(at, port):
-    carry(socket.create_connection((at, port), 60), port, 2, 1, port % 2 == 1)
+    end = socket.create_connection((at, port), 60)
+    end.settimeout(None)
+    carry(end, port, 2, 1, port % 2 == 1)
 
 
 what = {"serve": serve, "connect": connect}[sys.argv[2]]

@@ -3,10 +3,11 @@
 use std::io;
 use std::net::IpAddr;
 
+use netlink_packet_core::Nla;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+    InfoData, InfoKind, InfoTun, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
     VlanProtocol,
 };
 use silk_wire::MacAddr;
@@ -29,10 +30,11 @@ pub struct Interface {
     pub ethernet: bool,
     /// It is set up and has a carrier.
     pub running: bool,
-    /// It is one end of a veth pair: what arrives may carry partial checksums.
+    /// It is one end of a veth pair.
     pub veth: bool,
-    /// A program, a virtual machine's for the most part, is its other end: what arrives may carry partial checksums too.
-    pub tun: bool,
+    /// What arrives may carry partial checksums: its other end is that of a veth pair, or a program, a virtual machine's for
+    /// the most part, that can say so (`IFF_VNET_HDR`).
+    pub partial: bool,
     /// How many receive queues it has at most.
     pub receive_queues: u32,
     /// The interface beneath it, or at a veth's other end, in the same network namespace.
@@ -122,7 +124,7 @@ impl Interface {
             ethernet: link.header.link_layer_type == LinkLayerType::Ether,
             running: link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
             veth: false,
-            tun: false,
+            partial: false,
             receive_queues: 1,
             below: None,
             enslaved: false,
@@ -137,7 +139,8 @@ impl Interface {
                 LinkAttribute::NumRxQueues(queues) => interface.receive_queues = queues.max(1),
                 LinkAttribute::LinkInfo(info) => {
                     interface.veth = info.contains(&LinkInfo::Kind(InfoKind::Veth));
-                    interface.tun = info.contains(&LinkInfo::Kind(InfoKind::Tun));
+                    let tun = info.contains(&LinkInfo::Kind(InfoKind::Tun));
+                    interface.partial = interface.veth || tun && !info.iter().any(program_leaves_nothing_out);
                     interface.vlan = info.iter().find_map(vid).unwrap_or(0);
                 }
                 LinkAttribute::Link(index) => interface.below = Some(index),
@@ -149,6 +152,21 @@ impl Interface {
         interface.below = interface.below.filter(|_| !elsewhere);
         interface
     }
+}
+
+/// What is said of a tap whose program puts no virtio-net header before a frame.
+fn program_leaves_nothing_out(info: &LinkInfo) -> bool {
+    /// `IFLA_TUN_VNET_HDR` (linux/if_link.h): an octet, not 0 where there is such a header.
+    const VNET_HDR: u16 = 5;
+    let LinkInfo::Data(InfoData::Tun(all)) = info else { return false };
+    let is_no = |info: &InfoTun| {
+        let mut value = [0];
+        info.value_len() == value.len() && {
+            info.emit_value(&mut value);
+            value == [0]
+        }
+    };
+    all.iter().any(|info| info.kind() == VNET_HDR && is_no(info))
 }
 
 fn not_described(name: &str, error: NetlinkError) -> OpenError {

@@ -7,11 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::{check, check_len};
 
-/// Opens (and creates, if need be) the tap interface `name`, with a virtio-net header of
-/// `header` bytes before every frame. It goes away with the descriptor. The interface's
-/// other side, Linux, may leave checksums and segmentation to us when `offload` says so.
-/// With `queues`, every further opening is one more queue of it.
-pub(crate) fn open_tap(name: &str, header: i32, offload: bool, queues: bool) -> io::Result<File> {
+/// Opens (and creates, if need be) the tap interface `name`. It goes away with the descriptor. Of `header` bytes there is a
+/// virtio-net header before every frame, both ways, and the interface's other side, Linux, may leave checksums and
+/// segmentation to us, as we may to it; without one neither can. With `queues`, every further opening is one more queue of it.
+pub(crate) fn open_tap(name: &str, header: Option<i32>, queues: bool) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -26,13 +25,16 @@ pub(crate) fn open_tap(name: &str, header: i32, offload: bool, queues: bool) -> 
         *to = from as libc::c_char;
     }
     let several = if queues { libc::IFF_MULTI_QUEUE } else { 0 };
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | several;
+    let headers = if header.is_some() { libc::IFF_VNET_HDR } else { 0 };
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | headers | several;
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: TUNSETIFF takes a pointer to an ifreq, which lives through the call.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
-    // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
-    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header) })?;
-    let flags = if offload { libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 } else { 0 };
+    if let Some(header) = header {
+        // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header) })?;
+    }
+    let flags = if header.is_some() { libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 } else { 0 };
     // SAFETY: TUNSETOFFLOAD takes its flags by value.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(flags)) })?;
     Ok(file)

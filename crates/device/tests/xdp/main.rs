@@ -338,6 +338,26 @@ fn a_checksum_that_a_virtual_machine_leaves_out_is_flagged() {
 }
 
 #[test]
+fn no_checksum_is_left_out_by_a_program_that_could_not_say_so() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_namespace(|| {
+        let wire = tap::Options { offload: false, ..tap::Options::default() };
+        let mut guest = tap::open("right", &wire).unwrap();
+        rig::ip("link set right up");
+        let mut device = xdp::open("right", &Options { mode: Mode::Native, ..two_domains() }).unwrap();
+        rig::own_port(&device.tables, 0);
+        let (packet, offload) = rig::unsummed_datagram(&[7; 100]);
+        guest.transmit.send(&packet, [&[], &[]], offload);
+        assert_eq!(guest.transmit.transmitted().malformed, 1, "it has no header to say it in");
+        guest.transmit.send(&packet, [&[], &[]], Offload::NONE);
+        let (frame, bytes) = rig::arrivals(&mut device.ends[0], 1).pop().expect("a frame");
+        assert_eq!((frame.checksum, bytes), (Checksum::Unknown, packet));
+    });
+}
+
+#[test]
 fn a_queue_that_is_not_served_loses_what_paths_own() {
     if !rig::root_of_the_machine() {
         return;
