@@ -12,6 +12,7 @@ use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::gate::{self, Passage};
 use crate::internal;
+use crate::listener;
 use crate::lost;
 use crate::real;
 use crate::shutdown;
@@ -20,7 +21,7 @@ use crate::thread;
 use crate::wait::{Change, Deadline, announce, asleep, nap, sleep, word};
 use libc::{sockaddr, socklen_t};
 use silk_stream::wake::{self, Woken};
-use silk_stream::{AcceptQueue, Listener, Slot, Thread, kind, request};
+use silk_stream::{Listener, Thread, kind, request};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -80,35 +81,6 @@ impl Drop for Place {
     }
 }
 
-/// Whether a connection waits to be accepted.
-pub fn is_waiting(slot: &Slot) -> bool {
-    listener(slot).is_some_and(is_waiting_in)
-}
-
-/// Whether a connection of a class above the ordinary waits to be accepted.
-pub fn is_waiting_above_ordinary(slot: &Slot) -> bool {
-    listener(slot).is_some_and(|listener| queues(listener).any(|(rank, queue)| rank > 0 && !queue.is_empty()))
-}
-
-/// Whether connections of several classes may wait.
-pub fn has_classes(slot: &Slot) -> bool {
-    listener(slot).is_some_and(|listener| listener.ranks.load(Relaxed) > 1)
-}
-
-fn is_waiting_in(listener: &Listener) -> bool {
-    queues(listener).any(|(_, queue)| !queue.is_empty())
-}
-
-fn listener(slot: &Slot) -> Option<&'static Listener> {
-    family::joined()?.arena.listener(slot.listener.load(Relaxed))
-}
-
-/// The queues in use, the most important first.
-fn queues(listener: &Listener) -> impl Iterator<Item = (usize, &AcceptQueue)> {
-    let ranks = listener.ranks.load(Relaxed) as usize;
-    listener.queue.iter().enumerate().take(ranks).rev()
-}
-
 /// `accept4(2)`.
 ///
 /// # Errors
@@ -126,7 +98,7 @@ pub unsafe fn accept(
         return Err(if socket.is(shape::DATAGRAM) { libc::EOPNOTSUPP } else { libc::EINVAL });
     }
     let Some(family) = family::joined() else { return Err(after_death(socket)) };
-    let listener = listener(socket.slot()?).ok_or(libc::EINVAL)?;
+    let listener = listener::of(socket.slot()?).ok_or(libc::EINVAL)?;
     let call = Call { socket, listening, family, listener, flags };
     let taken = take(call)?;
     let slot = taken.slot;
@@ -226,7 +198,7 @@ impl Crowd {
 fn choose(call: Call<'_>, thread: Option<&Thread>, crowd: Crowd) -> Answer<Option<Taken>> {
     let Call { family, listener, .. } = call;
     let extended = thread.map_or(0, |thread| thread.extended.load(Relaxed)) as usize;
-    for (rank, queue) in queues(listener) {
+    for (rank, queue) in listener::queues(listener) {
         let allowed = rank + 1 >= extended && (rank > 0 || thread.is_none() || crowd.leaves_enough());
         if !allowed || queue.is_empty() {
             continue;
@@ -259,7 +231,7 @@ fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
                 let nobody_comes = called || (listener.called.load(Relaxed) == 0 && !crowd.is_thin());
                 if nobody_comes
                     && thread.extended.load(Relaxed) > 0
-                    && is_waiting_in(listener)
+                    && listener::is_waiting_in(listener)
                     && let Ok(slot) = socket.slot()
                 {
                     // Not for a thread of this priority: the daemon calls one that is, or lowers
@@ -305,7 +277,7 @@ fn answer(listener: &Listener, number: u32) -> bool {
 /// Of a thread that was called and goes: calls the next one if connections are left, as far as
 /// it may.
 fn call_next(family: &Family, listener: &Listener) {
-    if !is_waiting_in(listener)
+    if !listener::is_waiting_in(listener)
         || listener.called.load(SeqCst) != 0
         || listener.waiters.len() <= listener.reserve.load(Relaxed)
     {
@@ -316,17 +288,6 @@ fn call_next(family: &Family, listener: &Listener) {
         listener.called.store(number + 1, SeqCst);
         thread.wake.fetch_add(1, SeqCst);
         wake::wake(&thread.wake, 1);
-    }
-}
-
-/// Wakes the threads of the family that sleep in `accept` on a listener, to look again.
-pub fn disturb(family: &Family, slot: &Slot) {
-    let Some(listener) = listener(slot) else { return };
-    while let Some(number) = listener.waiters.choose_low() {
-        if let Some(thread) = family.arena.thread(number) {
-            thread.wake.fetch_add(1, SeqCst);
-            wake::wake(&thread.wake, 1);
-        }
     }
 }
 
@@ -365,7 +326,7 @@ fn doze(
     if apart {
         announce(slot, Change::Readable(1));
         both = Some([own, word(slot)]);
-        if is_waiting_in(listener) {
+        if listener::is_waiting_in(listener) {
             return Ok(None);
         }
     }
@@ -411,7 +372,7 @@ fn wait_without_record(call: Call<'_>) -> Answer<Taken> {
             return Ok(taken);
         }
         let slot = socket.slot()?;
-        sleep(socket, slot, Change::Readable(1), deadline, is_waiting)?;
+        sleep(socket, slot, Change::Readable(1), deadline, listener::is_waiting)?;
     }
 }
 

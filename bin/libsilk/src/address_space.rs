@@ -2,7 +2,6 @@
 //! the program's own and the arena's together, and the program is told of its own.
 
 use crate::errno::{Answer, check};
-use crate::family;
 use crate::real;
 use libc::{RLIM_INFINITY, rlim_t, rlimit};
 use std::ptr;
@@ -20,11 +19,6 @@ fn own(limit: rlim_t, arena: u64) -> rlim_t {
     if limit == RLIM_INFINITY { limit } else { limit.saturating_sub(arena) }
 }
 
-/// Bytes of address space that this library uses.
-fn arena() -> u64 {
-    family::joined().map_or(0, |family| family.arena.length() as u64)
-}
-
 /// The limit that the program wants, with room for the arena, as far as who may not raise the hard one can have it.
 fn with_room(wanted: rlimit, hard: rlim_t, arena: u64) -> rlimit {
     let max = widened(wanted.rlim_max, arena);
@@ -33,12 +27,11 @@ fn with_room(wanted: rlimit, hard: rlim_t, arena: u64) -> rlimit {
     rlimit { rlim_cur: widened(wanted.rlim_cur, arena).min(max), rlim_max: max }
 }
 
-/// Sets the limit that the program wants, and says what it was (`prlimit(2)` of oneself).
+/// Sets the limit that the program wants beside an `arena` of so many bytes, and says what it was (`prlimit(2)` of oneself).
 ///
 /// # Errors
 /// As `prlimit(2)`.
-pub fn change(wanted: Option<rlimit>) -> Answer<rlimit> {
-    let arena = arena();
+pub fn change(wanted: Option<rlimit>, arena: u64) -> Answer<rlimit> {
     let before = prlimit(None)?;
     if let Some(wanted) = wanted {
         let privileged = prlimit(Some(with_room(wanted, RLIM_INFINITY, arena)));

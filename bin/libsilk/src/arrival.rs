@@ -3,13 +3,13 @@
 //! alone, as Linux has it.
 
 use crate::address;
+use crate::arrived::Arrived;
+use crate::clock;
 use crate::control::Telling;
-use crate::datagram_io::Arrived;
 use crate::errno::Answer;
 use crate::groups;
 use crate::settings::flag;
 use crate::socket::{Socket, shape};
-use crate::wait;
 use crate::wishes;
 use silk_stream::Slot;
 use std::ffi::c_int;
@@ -48,16 +48,16 @@ pub fn tell_time(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) {
 /// What time it is, and what `CLOCK_MONOTONIC` says then: the daemon knows only that one. Read again
 /// where something came between.
 fn clocks() -> (Duration, Duration) {
-    let mut before = wait::now();
+    let mut before = clock::now();
     for _ in 0..CLOCKS {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = wait::now();
+        let now = clock::now();
         if now.saturating_sub(before) < AT_ONCE {
             return (wall, now);
         }
         before = now;
     }
-    (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), wait::now())
+    (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), clock::now())
 }
 
 /// Tells the rest that the program has asked for, in Linux's order.

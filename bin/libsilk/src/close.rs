@@ -2,11 +2,11 @@
 //! bit in the slot where this process is the only holder, by a message where it may not be.
 //! After that the slot is the daemon's and must not be touched.
 
-use crate::accept;
 use crate::epoll;
 use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::gate;
+use crate::listener;
 use crate::real;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
@@ -73,7 +73,7 @@ pub fn let_go(socket: &'static Socket) {
         socket.leave_to_linux();
         wait::disturb(slot);
         if socket.role() == Role::Listener && wait::has_sleepers() {
-            accept::disturb(family, slot);
+            listener::disturb(family, slot);
         }
         // Who reads or writes is done with the rings before they are another connection's.
         let turns = (socket.reading.turn(), socket.writing.turn());

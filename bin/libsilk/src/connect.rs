@@ -8,17 +8,17 @@ use crate::family;
 use crate::given_up;
 use crate::groups;
 use crate::named_path;
-use crate::naming::{Server, decided, is_linuxs, join, local, named, plain, role_of};
+use crate::naming::{local, named, plain};
 use crate::naming_turn::NamingTurn;
+use crate::progress::{Progress, finish, progress};
+use crate::server::{Server, decided, is_linuxs, join, role_of};
 use crate::settings::flag;
 use crate::shared::Alteration;
 use crate::socket::{Found, Role, Socket, shape};
 use crate::spares;
 use crate::state;
-use crate::wait::{self, Change, Deadline};
 use libc::{sockaddr, socklen_t};
 use silk_control::{Kind, Reply, Request};
-use silk_stream::{Slot, status};
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -197,60 +197,12 @@ pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Serve
     decided(socket, reply, Role::Datagram)
 }
 
-/// How far the connection is that a stream socket may have.
-enum Progress {
-    /// It has none.
-    Fresh,
-    /// Who has a part in it may wait for it.
-    Going,
-    /// It is there, as the program is told now.
-    Done,
-}
-
-/// A stream socket of silk's on which `connect` is called, once more perhaps.
-fn progress(socket: &Socket) -> Answer<Progress> {
-    if socket.role() == Role::Listener {
-        return Err(libc::EISCONN);
-    }
-    let slot = socket.slot()?;
-    let now = state::status(slot);
-    if now & (status::CONNECTED | status::CONNECTING | status::FAILED) == 0 {
-        return Ok(Progress::Fresh);
-    }
-    // Whose connection has ended by a reset is connected all the same, to Linux.
-    if socket.is(shape::GREETED) && !state::is_dead() {
-        return Err(libc::EISCONN);
-    }
-    if now & status::FAILED != 0 {
-        return Err(disconnect::of_failed(socket, slot));
-    }
-    if now & status::CONNECTED != 0 {
-        socket.shape.fetch_or(shape::GREETED, Relaxed);
-        return Ok(Progress::Done);
-    }
-    if socket.is_nonblocking(0) { Err(libc::EALREADY) } else { Ok(Progress::Going) }
-}
-
-/// Waits until the connection is established or has failed.
+/// Decides about an undecided socket by its first destination.
 ///
 /// # Errors
-/// That of the connection; `EINPROGRESS` when the time is up, `EINTR`.
-pub fn finish(socket: &Found) -> Answer<()> {
-    let deadline = Deadline::after(socket.settings.send_limit());
-    let over = |slot: &Slot| state::status(slot) & status::CONNECTING == 0 || state::is_dead();
-    loop {
-        let slot = socket.slot()?;
-        let now = state::status(slot);
-        if now & status::FAILED != 0 {
-            return Err(disconnect::of_failed(socket, slot));
-        }
-        if now & status::CONNECTED != 0 {
-            socket.shape.fetch_or(shape::GREETED, Relaxed);
-            return Ok(());
-        }
-        match wait::sleep(socket, slot, Change::Writable(1), deadline, over) {
-            Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
-            other => other?,
-        }
-    }
+/// What the daemon refuses with.
+pub fn decide_by_destination(socket: &'static Socket, fd: c_int, peer: SocketAddr) -> Answer<()> {
+    let _turn = NamingTurn::begin(socket, fd)?;
+    // Another thread may have sent its first datagram meanwhile.
+    if socket.is_undecided() { decide_by_peer(socket, peer).map(drop) } else { Ok(()) }
 }

@@ -1,24 +1,18 @@
-//! One datagram of several calls: `MSG_MORE` and `UDP_CORK` (udp(7)). What is written is kept here until the last part
-//! comes, or the cork is taken out. The first call says whom it is for, and how it is sent. No handler of a signal comes
-//! meanwhile, for it might send a part itself.
+//! What has been written of a datagram that is not whole yet ([`crate::cork`]).
 
 use crate::control::Asked;
-use crate::datagram_io::{self, MOST6};
-use crate::errno::Answer;
-use crate::lock::Guarded;
-use crate::settings::flag;
-use crate::signals::Undisturbed;
-use crate::socket::{Found, Socket};
-use crate::vectors::{Vectors, single};
-use std::ffi::c_int;
+use crate::lock::{Guard, Guarded};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What has been written of a datagram.
-struct Parts {
-    data: Vec<u8>,
-    peer: Option<SocketAddr>,
-    asked: Asked,
+/// The parts until now.
+pub struct Parts {
+    /// Their bytes.
+    pub data: Vec<u8>,
+    /// Whom it is for, as the first call said.
+    pub peer: Option<SocketAddr>,
+    /// How it is sent, as the first call said.
+    pub asked: Asked,
 }
 
 /// A socket's datagram that is not whole yet.
@@ -34,89 +28,31 @@ impl Corked {
         Self { begun: AtomicBool::new(false), parts: Guarded::new(None) }
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub fn has_begun(&self) -> bool {
+        self.begun.load(Relaxed)
+    }
+
+    /// There is one now.
+    pub fn begin(&self) {
+        self.begun.store(true, Relaxed);
+    }
+
+    /// What there is, for a call that adds to it or sends it.
+    pub fn parts(&self) -> Guard<'_, Option<Parts>> {
+        self.parts.lock()
+    }
+
     /// What there is is not sent.
     pub fn clear(&self) {
         self.parts.bare().force_open();
         self.forget(&mut self.parts.lock());
     }
 
-    fn forget(&self, kept: &mut Option<Parts>) {
+    /// The same of who has it.
+    pub fn forget(&self, kept: &mut Option<Parts>) {
         *kept = None;
         self.begun.store(false, Relaxed);
     }
-}
-
-/// Whether there is one that is not whole: what is written belongs to that, whomever it names.
-#[inline]
-pub fn has_begun(socket: &Socket) -> bool {
-    socket.corked.begun.load(Relaxed)
-}
-
-/// Whether a call's bytes are a part of a datagram, rather than one.
-#[inline]
-pub fn is_part(socket: &Socket, flags: c_int) -> bool {
-    waits(socket, flags) || has_begun(socket)
-}
-
-/// Whether more is to follow a call's bytes.
-fn waits(socket: &Socket, flags: c_int) -> bool {
-    flags & libc::MSG_MORE != 0 || socket.settings.has_flag(flag::CORK)
-}
-
-/// Keeps a part, or sends all of them with the last.
-///
-/// # Errors
-/// As `sendto(2)`. What does not fit into one datagram is lost with all of its parts; after any other error the parts before
-/// are still there.
-pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
-    let _undisturbed = Undisturbed::begin();
-    let mut kept = socket.corked.parts.lock();
-    let before = kept.as_ref().map(|parts| parts.data.len());
-    datagram_io::may_be_urgent(socket, kept.as_ref().map_or(peer, |parts| parts.peer), flags)?;
-    if before.is_none() {
-        datagram_io::may_begin(socket, peer)?;
-        *kept = Some(Parts { data: Vec::new(), peer, asked });
-    }
-    let total = from.total();
-    let Some(parts) = kept.as_mut().filter(|parts| parts.data.len().saturating_add(total) <= MOST6) else {
-        socket.corked.forget(&mut kept);
-        return Err(libc::EMSGSIZE);
-    };
-    from.slices().into_iter().for_each(|part| parts.data.extend_from_slice(part));
-    socket.corked.begun.store(true, Relaxed);
-    if waits(socket, flags) {
-        return Ok(total);
-    }
-    if let Err(errno) = send_kept(socket, &mut kept, flags) {
-        match (kept.as_mut(), before) {
-            (Some(parts), Some(before)) => parts.data.truncate(before),
-            // There were none before: another thread has sent them meanwhile.
-            _ => socket.corked.forget(&mut kept),
-        }
-        return Err(errno);
-    }
-    Ok(total)
-}
-
-/// Sends what has been kept, now that the cork is out.
-///
-/// # Errors
-/// As `sendto(2)`.
-pub fn let_go(socket: &Found) -> Answer<()> {
-    let _undisturbed = Undisturbed::begin();
-    let mut kept = socket.corked.parts.lock();
-    if kept.is_none() { Ok(()) } else { send_kept(socket, &mut kept, 0) }
-}
-
-/// Sends all parts. After an error that may pass they are still there.
-fn send_kept(socket: &Found, kept: &mut Option<Parts>, flags: c_int) -> Answer<()> {
-    let Some(parts) = kept.as_ref() else { return Ok(()) };
-    let list = single(parts.data.as_ptr().cast(), parts.data.len());
-    // SAFETY: the bytes are there until the parts are forgotten.
-    let whole = unsafe { Vectors::new(&list) };
-    let sent = datagram_io::send_whole(socket, &whole, parts.peer, parts.asked, flags);
-    if !matches!(sent, Err(libc::EAGAIN | libc::EINTR)) {
-        socket.corked.forget(kept);
-    }
-    sent.map(drop)
 }

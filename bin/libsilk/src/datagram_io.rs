@@ -2,24 +2,22 @@
 //! been bound is decided by its first destination.
 
 use crate::address::ANY;
-use crate::connect;
+use crate::arrived::Arrived;
 use crate::control::Asked;
-use crate::corked;
 use crate::errno::Answer;
-use crate::error_queue::{self, Told};
+use crate::error_queue;
 use crate::groups;
-use crate::naming_turn::NamingTurn;
 use crate::own_turn::OwnTurn;
 use crate::settings::flag;
-use crate::socket::{Found, Socket, shape};
+use crate::socket::{Found, Socket, shape, shut};
 use crate::state;
-use crate::stream_io::{advance, ring, shut};
+use crate::stream_io::{advance, ring};
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::ways;
 use crate::wishes;
 use crate::writers_turn::WritersTurn;
-use silk_stream::{Bytes, Datagram, Details, Sent, Slot, Way, option, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Sent, Slot, Way, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -28,25 +26,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 const MOST: usize = 65_507;
 /// Over IPv6, whose header does not count (RFC 8200 §3).
 pub const MOST6: usize = 65_527;
-
-/// A datagram that was received.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrived {
-    /// Bytes copied to the program.
-    pub copied: usize,
-    /// Bytes it had.
-    pub whole: usize,
-    /// Its sender.
-    pub peer: SocketAddr,
-    /// Bytes of each but the last where it is several datagrams (`UDP_GRO`), else 0.
-    pub segment: u32,
-    /// How it came.
-    pub way: Way,
-    /// When, and where to.
-    pub details: Option<Details>,
-    /// It is what an error quotes (`MSG_ERRQUEUE`); the sender is then whom it was for.
-    pub error: Option<Told>,
-}
 
 /// The most datagrams that are received at once, as Linux has it.
 const COALESCED: usize = 64;
@@ -178,25 +157,6 @@ fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32)
     next
 }
 
-/// Bytes of the next datagram (`FIONREAD`).
-pub fn next_length(slot: &Slot) -> u32 {
-    let there = state::arrived(slot);
-    let Ok(ring) = state::receive_ring(slot) else { return 0 };
-    pop_datagram(ring, slot.rx_read.load(Relaxed), there).map_or(0, |(datagram, ..)| datagram.len)
-}
-
-/// Sends one datagram, to `peer` or to whom the socket is connected; or several, of `segment` bytes
-/// each, where that or `UDP_SEGMENT` says so; or keeps a part of one.
-///
-/// # Errors
-/// As `sendto(2)`.
-pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
-    if corked::is_part(socket, flags) {
-        return corked::send(socket, from, peer, asked, flags);
-    }
-    send_whole(socket, from, peer, asked, flags)
-}
-
 /// Whether what is sent to `peer`, or to whom the socket is connected, may be urgent (`MSG_OOB`), if it is: Linux takes no
 /// notice of that over IPv6.
 ///
@@ -221,17 +181,12 @@ pub fn may_begin(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> {
     if may_send_to(socket, to) { is_open(socket, slot) } else { Err(libc::EACCES) }
 }
 
-/// The same of a whole one.
+/// Sends one datagram, to `peer` or to whom the socket is connected; or several, of `segment` bytes
+/// each, where that or `UDP_SEGMENT` says so.
 ///
 /// # Errors
 /// As `sendto(2)`.
-pub fn send_whole(
-    socket: &Found,
-    from: &Vectors,
-    peer: Option<SocketAddr>,
-    asked: Asked,
-    flags: c_int,
-) -> Answer {
+pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
     let total = from.total();
     let segment = segment_of(socket, asked.segment);
     let mut deadline = None;
@@ -396,14 +351,4 @@ fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<bool> {
     claim.publish(if placed == Ok(true) { space } else { 0 });
     ring(socket, slot);
     placed
-}
-
-/// Decides about an undecided socket by its first destination.
-///
-/// # Errors
-/// What the daemon refuses with.
-pub fn decide(socket: &'static Socket, fd: c_int, peer: SocketAddr) -> Answer<()> {
-    let _turn = NamingTurn::begin(socket, fd)?;
-    // Another thread may have sent its first datagram meanwhile.
-    if socket.is_undecided() { connect::decide_by_peer(socket, peer).map(drop) } else { Ok(()) }
 }

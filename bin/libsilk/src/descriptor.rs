@@ -2,9 +2,9 @@
 //! Numbers and close-on-exec are the kernel's; the state of the open file is ours.
 
 use crate::close;
-use crate::datagram_io;
 use crate::errno::{Answer, check};
 use crate::gate;
+use crate::internal;
 use crate::real;
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket};
@@ -91,7 +91,7 @@ pub fn copy(fd: c_int, duplicate: impl FnOnce() -> c_int) -> Answer<c_int> {
 /// # Errors
 /// As Linux; `EBUSY` when the number is one of the library's own.
 pub fn replace(old: c_int, new: c_int, duplicate: impl FnOnce() -> c_int) -> Answer<c_int> {
-    if table::is_internal(new) {
+    if internal::is(new) {
         return Err(libc::EBUSY);
     }
     if old == new || (table::entry(old).is_none() && table::entry(new).is_none()) {
@@ -177,7 +177,7 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
     let listens = socket.role() == Role::Listener;
     let answer = match request {
         libc::FIONREAD | libc::TIOCOUTQ | NOT_SENT if listens => return Err(libc::EINVAL),
-        libc::FIONREAD if socket.role() == Role::Datagram => datagram_io::next_length(slot),
+        libc::FIONREAD if socket.role() == Role::Datagram => state::next_length(slot),
         libc::FIONREAD => urgent::before_mark(socket, slot),
         libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),
         AT_MARK if socket.role() != Role::Datagram => u32::from(urgent::is_at_mark(socket, slot)),

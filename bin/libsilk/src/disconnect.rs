@@ -2,10 +2,10 @@
 //! listener is shut down. It is then as it was when it was bound, with the slot, the descriptors and
 //! the event sets that it has.
 
-use crate::accept;
 use crate::epoll;
 use crate::errno::Answer;
 use crate::family;
+use crate::listener;
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
@@ -60,7 +60,7 @@ fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {
     // Processes that share it know of that before their threads are woken.
     drop(alteration);
     if role == Role::Listener {
-        accept::disturb(family, slot);
+        listener::disturb(family, slot);
     }
     if !socket.is_served() {
         // Another thread has closed it meanwhile, when its slot still had a connection to be closed.

@@ -7,18 +7,17 @@
 use crate::epoll_fired;
 use crate::epoll_member::{Home, Inner, Member};
 use crate::epoll_place::ensure_bell;
+use crate::epoll_set::{self, Epoll};
 use crate::epoll_watch;
 use crate::errno::{Answer, check};
-use crate::lock::{Guard, Guarded};
+use crate::internal;
+use crate::lock::Guard;
 use crate::real;
 use crate::socket::Socket;
 use crate::table::{self, Entry};
 use libc::epoll_event;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering, fence};
-
-/// Event sets one process can have at one time; further ones cannot hold sockets of ours.
-const SETS: usize = 1024;
+use std::sync::atomic::{Ordering, fence};
 
 /// `EPOLLEXCLUSIVE`, and what may be asked for with it.
 const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
@@ -26,56 +25,7 @@ const BESIDE_EXCLUSIVE: u32 = EXCLUSIVE
     | (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP | libc::EPOLLWAKEUP | libc::EPOLLET)
         as u32;
 
-static TABLE: [Epoll; SETS] = [const { Epoll::new() }; SETS];
-/// All sets that were ever used are below this: who looks at all of them, as a fork does, touches no more memory.
-static BELOW: AtomicU32 = AtomicU32::new(0);
-
-/// One event set.
-pub struct Epoll {
-    descriptors: AtomicU32,
-    /// The descriptor it was made with.
-    number: AtomicI32,
-    /// Threads that sleep in it.
-    pub sleepers: AtomicU32,
-    /// Whether anybody ever watched it as a descriptor.
-    pub watched: AtomicBool,
-    /// How many sets are members of it.
-    pub nested: AtomicU32,
-    /// Something has changed that the members do not show: a signal's handler has changed it while its own thread was at
-    /// work on them.
-    outdated: AtomicBool,
-    /// A fork holds it.
-    held: AtomicBool,
-    /// Its members.
-    pub inner: Guarded<Inner>,
-}
-
 impl Epoll {
-    const fn new() -> Self {
-        Self {
-            descriptors: AtomicU32::new(0),
-            number: AtomicI32::new(-1),
-            sleepers: AtomicU32::new(0),
-            watched: AtomicBool::new(false),
-            nested: AtomicU32::new(0),
-            outdated: AtomicBool::new(false),
-            held: AtomicBool::new(false),
-            inner: Guarded::new(Inner::new()),
-        }
-    }
-
-    /// Its place in the table.
-    pub fn index(&self) -> u32 {
-        let offset = std::ptr::from_ref(self).addr().wrapping_sub(TABLE.as_ptr().addr());
-        (offset / size_of::<Self>()) as u32
-    }
-
-    /// One more descriptor names it, if any does: whether one did.
-    pub fn add_descriptor_if_any(&self) -> bool {
-        let more = |count: u32| (count > 0).then_some(count + 1);
-        self.descriptors.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
-    }
-
     /// One fewer, `fd`, which is not in the table any more; the last one empties it.
     pub fn drop_descriptor(&self, fd: c_int) {
         // None: the members are cleared before the set is used again.
@@ -134,10 +84,6 @@ impl Epoll {
         }
     }
 
-    fn is_used(&self) -> bool {
-        self.descriptors.load(Ordering::Acquire) > 0
-    }
-
     /// Wakes a thread that sleeps in the set, if there is one, to look again, and who watches it if there is anything to tell.
     fn tell_sleepers(&self, inner: &mut Inner, epfd: c_int) {
         if self.watched.load(Ordering::SeqCst) {
@@ -152,20 +98,6 @@ impl Epoll {
     }
 }
 
-/// The set at `index`.
-pub fn at(index: u32) -> Option<&'static Epoll> {
-    TABLE.get(index as usize)
-}
-
-/// Those that were ever used.
-fn known() -> &'static [Epoll] {
-    TABLE.get(..BELOW.load(Ordering::Acquire) as usize).unwrap_or_default()
-}
-
-fn used() -> impl Iterator<Item = &'static Epoll> {
-    known().iter().filter(|set| set.is_used())
-}
-
 /// `epoll_create1(2)`.
 ///
 /// # Errors
@@ -173,11 +105,7 @@ fn used() -> impl Iterator<Item = &'static Epoll> {
 pub fn create(flags: c_int) -> Answer<c_int> {
     // SAFETY: a plain number.
     let fd = check(unsafe { real::epoll_create1(flags) })?;
-    let free = TABLE
-        .iter()
-        .find(|set| set.descriptors.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok());
-    if let Some(set) = free {
-        BELOW.fetch_max(set.index() + 1, Ordering::AcqRel);
+    if let Some(set) = epoll_set::claim() {
         set.number.store(fd, Ordering::Release);
         set.change(Inner::clear);
         set.sleepers.store(0, Ordering::Release);
@@ -201,7 +129,7 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
     let mut inner = set.lock();
     let Some(announced) = Watchable::announce(fd) else {
         drop(inner);
-        if table::is_internal(fd) {
+        if internal::is(fd) {
             return Err(libc::EBADF);
         }
         // SAFETY: as the caller promises.
@@ -289,7 +217,7 @@ fn is_watched(socket: &Socket) -> bool {
 /// The program's descriptor `fd` is being closed: the table does not have it any more.
 pub fn forget_descriptor(socket: &Socket, fd: c_int) {
     if is_watched(socket) {
-        used().for_each(|set| {
+        epoll_set::used().for_each(|set| {
             set.change(|inner| {
                 inner.remove(fd);
             });
@@ -303,7 +231,7 @@ pub fn now_served(socket: &'static Socket) {
     if !is_watched(socket) {
         return;
     }
-    used().for_each(|set| set.change(|inner| set.take_over(inner, socket)));
+    epoll_set::used().for_each(|set| set.change(|inner| set.take_over(inner, socket)));
 }
 
 /// Linux has just begun to serve a socket that silk has served: its members go into the real sets.
@@ -311,7 +239,7 @@ pub fn now_linuxs(socket: &'static Socket) {
     if !is_watched(socket) {
         return;
     }
-    for set in used() {
+    for set in epoll_set::used() {
         let mut inner = set.inner.lock();
         let epfd = set.number.load(Ordering::Acquire);
         for (fd, mut asked) in inner.let_go(socket) {
@@ -328,7 +256,7 @@ pub fn changed(socket: &Socket) {
         return;
     }
     let (slot, _) = socket.name();
-    for set in used() {
+    for set in epoll_set::used() {
         set.change(|inner| {
             if let Some(bell) = inner.bell.as_ref().filter(|_| inner.has_slot(socket)) {
                 bell.mark(slot);
@@ -339,7 +267,7 @@ pub fn changed(socket: &Socket) {
 
 /// Holds every set across a fork; that of a handler's own thread is held already.
 pub fn hold_all() {
-    for set in known() {
+    for set in epoll_set::known() {
         let Some(mut inner) = set.inner.lock_unless_own() else { continue };
         if set.is_used() {
             inner.note_fork();
@@ -352,7 +280,7 @@ pub fn hold_all() {
 
 /// Lets them go in the parent. Other threads may have made further ones meanwhile.
 pub fn open_all() {
-    known()
+    epoll_set::known()
         .iter()
         .filter(|set| set.held.swap(false, Ordering::AcqRel))
         .for_each(|set| set.inner.bare().open());
@@ -360,7 +288,7 @@ pub fn open_all() {
 
 /// Lets them go in the child.
 pub fn force_open_all() {
-    for set in known() {
+    for set in epoll_set::known() {
         set.held.store(false, Ordering::Release);
         set.inner.bare().force_open();
         set.sleepers.store(0, Ordering::Release);

@@ -2,8 +2,8 @@
 
 mod members;
 
-use crate::accept;
 use crate::family;
+use crate::listener;
 use crate::readiness;
 use crate::socket::{Role, Socket};
 use crate::state;
@@ -108,7 +108,7 @@ impl Member {
     /// connections wait.
     fn urgency(&self) -> Queued {
         let urgent = self.slot().is_some_and(|slot| match self.socket.role() {
-            Role::Listener => accept::is_waiting_above_ordinary(slot),
+            Role::Listener => listener::is_waiting_above_ordinary(slot),
             _ => slot.priority.load(Relaxed) > 0,
         });
         if urgent { Queued::Urgent } else { Queued::Ordinary }
@@ -117,7 +117,7 @@ impl Member {
     /// Whether paths of other priorities may be met with it.
     fn is_among_classes(&self) -> bool {
         self.slot().is_some_and(|slot| match self.socket.role() {
-            Role::Listener => accept::has_classes(slot),
+            Role::Listener => listener::has_classes(slot),
             _ => slot.priority.load(Relaxed) > 0,
         })
     }

@@ -5,14 +5,13 @@
 //! the real one.
 
 use crate::bell::Bell;
-use crate::epoll::Epoll;
+use crate::epoll_apart::Apart;
 use crate::epoll_member::Inner;
+use crate::epoll_set::Epoll;
 use crate::errno::{Answer, check};
-use crate::internal;
 use crate::real;
 use libc::epoll_event;
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -30,32 +29,6 @@ const EDGE: u32 = IN | libc::EPOLLET as u32;
 /// How often, and for how long each time, somebody who sleeps in the real set is given the time to leave it.
 const TRIES: u32 = 50;
 const TRY: Duration = Duration::from_millis(1);
-
-/// A set of the kernel's of this process alone.
-pub struct Apart(Option<OwnedFd>);
-
-impl Apart {
-    fn make() -> Answer<Self> {
-        // SAFETY: a plain number; what it makes is ours alone.
-        let fd = unsafe {
-            let fd = check(real::epoll_create1(libc::EPOLL_CLOEXEC))?;
-            OwnedFd::from_raw_fd(fd)
-        };
-        Ok(Self(Some(internal::keep(fd))))
-    }
-
-    fn descriptor(&self) -> c_int {
-        self.0.as_ref().map_or(-1, AsRawFd::as_raw_fd)
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        if let Some(fd) = self.0.take() {
-            internal::close(fd);
-        }
-    }
-}
 
 fn ask(epfd: c_int, op: c_int, fd: c_int, events: u32, data: u64) -> Answer<()> {
     let mut event = epoll_event { events, u64: data };

@@ -2,9 +2,9 @@
 //! in the kernel, with the bell armed.
 
 use crate::bell::Bell;
-use crate::epoll::Epoll;
 use crate::epoll_member::Inner;
 use crate::epoll_place::{self, MARKER, REAL};
+use crate::epoll_set::Epoll;
 use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::family;

@@ -2,9 +2,9 @@
 //! kernel says of the real set is made to say what holds of ours too: its bell is written when
 //! there is something to tell, made quiet when there is not, and armed.
 
-use crate::epoll::Epoll;
 use crate::epoll_member::Inner;
 use crate::epoll_place::{bed, ensure_bell};
+use crate::epoll_set::Epoll;
 use crate::table;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::SeqCst;

@@ -10,6 +10,7 @@ use crate::descriptor;
 use crate::environment;
 use crate::errno::{Answer, check, last};
 use crate::family;
+use crate::instead::Instead;
 use crate::internal;
 #[cfg(target_arch = "x86_64")]
 use crate::raw_calls::carried;
@@ -40,15 +41,6 @@ const MOST: usize = 16 << 20;
 
 /// It was said that a new image cannot have this library.
 static HAS_WARNED: AtomicBool = AtomicBool::new(false);
-
-/// What is executed instead of a program that nothing can be loaded into: a file, and the variable that says which program it
-/// carries.
-pub struct Instead {
-    /// The file.
-    pub file: CString,
-    /// The variable, with its value.
-    pub variable: CString,
-}
 
 impl Instead {
     /// Instead of this file, which is looked for in `PATH` if it is a `name`.

@@ -50,6 +50,11 @@ pub fn joined() -> Option<&'static Family> {
     unsafe { FAMILY.load(Ordering::Acquire).as_ref() }
 }
 
+/// Bytes of address space that the family's arena takes; 0: none has been joined.
+pub fn arena_length() -> u64 {
+    joined().map_or(0, |family| family.arena.length() as u64)
+}
+
 /// The family, joined now if it has not been yet.
 ///
 /// # Errors

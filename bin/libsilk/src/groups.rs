@@ -5,7 +5,8 @@
 //! the interface, the socket's descriptor of Linux's joins too, so that Linux tells routers of it, and
 //! leaves when the last copy of it is closed.
 
-mod early;
+mod call;
+pub mod early;
 mod in_linux;
 mod leaving_by;
 
@@ -20,7 +21,7 @@ use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 
-pub use early::Early;
+use call::Call;
 use in_linux::in_linux;
 pub use leaving_by::{link, names_link};
 
@@ -43,15 +44,6 @@ const GROUP_SOURCE: usize = SOURCE_AT + STORAGE;
 /// Bytes of a `struct sockaddr_storage`.
 const STORAGE: usize = size_of::<libc::sockaddr_storage>();
 
-/// What a program asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
-    group: IpAddr,
-    // An address of the interface, and its number.
-    at: Where,
-    change: Membership,
-}
-
 /// Reads what a program asks; `None`: the option is no such.
 ///
 /// # Errors
@@ -69,8 +61,6 @@ pub unsafe fn read(level: c_int, name: c_int, value: *const c_void, len: socklen
     let asked = parse((level, name), sort, bytes).filter(|asked| asked.group.is_multicast());
     Some(asked.ok_or(libc::EINVAL))
 }
-
-type Where = (Option<IpAddr>, u32);
 
 /// What an option changes, its source still to be read.
 #[derive(Clone, Copy)]

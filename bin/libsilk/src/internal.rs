@@ -1,8 +1,8 @@
 //! The library's own descriptors: moved out of the way of the program's, closed on exec, and
 //! safe from programs that close every number they can think of.
 
+use crate::numbers::{self, INTERNAL};
 use crate::real;
-use crate::table::{self, Entry};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -27,14 +27,19 @@ pub fn keep(fd: OwnedFd) -> OwnedFd {
         // SAFETY: just made for us.
         unsafe { OwnedFd::from_raw_fd(high) }
     };
-    table::put(kept.as_raw_fd(), Entry::Internal);
+    numbers::put(kept.as_raw_fd(), INTERNAL);
     kept
+}
+
+/// Whether `fd` is one of ours.
+pub fn is(fd: c_int) -> bool {
+    numbers::word(fd) == INTERNAL
 }
 
 /// Closes one of ours.
 pub fn close(fd: OwnedFd) {
     let number = fd.into_raw_fd();
-    table::take(number);
+    numbers::take(number);
     // SAFETY: the descriptor was ours and is named nowhere any more.
     unsafe { real::close_for_sure(number) };
 }

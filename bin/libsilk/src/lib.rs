@@ -12,14 +12,16 @@
 //!
 //! | | files |
 //! |---|---|
-//! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `inode`; `family`, `environment` |
-//! | moving data | `stream_io`, `urgent`, `datagram_io`, `corked`, `sendfile`, `splice`; `transfer` picks; `vectors` are the program's buffers |
-//! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
+//! | what is known | `numbers` descriptor → a word, `table` → `socket`, `epoll_set`; its `slot` in the arena, `state`; `settings`; `inode`; `family`, `environment` |
+//! | moving data | `stream_io`, `urgent`, `datagram_io`, `cork`, `sendfile`, `splice`; `transfer` picks; `vectors` are the program's buffers; `arrived`, `arrival` |
+//! | waiting | `wait` on one socket, `accept` from a `listener`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread`, `clock` |
 //! | standard streams | `stdio` of sockets, `succession`, `reopen`; `speaking` to people |
-//! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
+//! | naming | `naming`, `connect`, `named_path`: to a `server`; `progress`, `spares`, `disconnect`, `options`, `groups`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words, `shared` what several hold |
 //! | memory | `heap` |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them; `raw_calls` of programs that use neither |
+//!
+//! No file needs, by whatever way, one that needs it: what is remembered lies beneath what is done with it.
 //!
 //! Limits: the C library's own calls do not pass here; a pointer that Linux would answer with `EFAULT` faults.
 
@@ -32,10 +34,13 @@ mod accept;
 mod address;
 mod address_space;
 mod arrival;
+mod arrived;
 mod bell;
+mod clock;
 mod close;
 mod connect;
 mod control;
+mod cork;
 mod corked;
 mod cursor;
 mod datagram_io;
@@ -43,9 +48,11 @@ mod descriptor;
 mod disconnect;
 mod environment;
 mod epoll;
+mod epoll_apart;
 mod epoll_fired;
 mod epoll_member;
 mod epoll_place;
+mod epoll_set;
 mod epoll_wait;
 mod epoll_watch;
 mod errno;
@@ -59,8 +66,10 @@ mod given_up;
 mod groups;
 mod heap;
 mod inode;
+mod instead;
 mod internal;
 mod last_thread;
+mod listener;
 mod lock;
 mod lost;
 mod mappings;
@@ -68,12 +77,14 @@ mod named_path;
 mod nameless;
 mod naming;
 mod naming_turn;
+mod numbers;
 mod option_names;
 mod options;
 mod own_turn;
 mod passing;
 mod poll;
 mod process;
+mod progress;
 #[cfg(target_arch = "x86_64")]
 mod raw_calls;
 mod readiness;
@@ -82,13 +93,16 @@ mod record;
 mod reopen;
 mod select;
 mod sendfile;
+mod server;
 mod settings;
 mod shared;
 mod shutdown;
 mod signals;
+mod slot;
 mod socket;
 mod spares;
 mod spawn;
+mod spawn_actions;
 mod speaking;
 mod splice;
 mod state;
@@ -98,6 +112,7 @@ mod succession;
 mod table;
 mod tcp_info;
 mod thread;
+mod too_large;
 mod transfer;
 mod unserved;
 mod urgent;

@@ -1,10 +1,10 @@
 //! `PF_SCOUT`: a socket whose address is the name of a path that the graph allows.
 
-use crate::connect::finish;
 use crate::errno::Answer;
 use crate::family;
-use crate::naming::{Server, decided, role_of};
 use crate::naming_turn::NamingTurn;
+use crate::progress::finish;
+use crate::server::{Server, decided, role_of};
 use crate::socket::{Found, Socket, shape};
 use libc::{sockaddr, socklen_t};
 use silk_control::{Kind, Request};

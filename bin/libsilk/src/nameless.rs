@@ -6,8 +6,7 @@
 use crate::datagram_io;
 use crate::errno::Answer;
 use crate::internal;
-use crate::socket::{Found, Socket, shape};
-use crate::stream_io::shut;
+use crate::socket::{Found, Socket, shape, shut};
 use crate::table;
 use crate::wait::{self, Deadline, asleep};
 use silk_stream::wake::{self, Woken};

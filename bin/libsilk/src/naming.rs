@@ -1,26 +1,22 @@
-//! From a new socket to one that somebody serves: `socket`, `bind`, `listen` (`connect` is in `connect.rs`),
-//! and the names of both ends. Each socket starts as the kernel's, undecided; its
-//! first address decides, by the daemon's word, whether silk serves it or Linux does.
+//! From a new socket to one that somebody [serves](crate::server): `socket`, `bind`, `listen` (`connect` is in `connect.rs`),
+//! and the names of both ends. Each socket starts as the kernel's, undecided.
 
 use crate::address::{self, ANY};
 use crate::descriptor;
-use crate::environment;
-use crate::epoll;
-use crate::errno::{Answer, check, last};
-use crate::family::{self, Family};
+use crate::errno::{Answer, check};
+use crate::family;
+use crate::listener;
 use crate::named_path;
-use crate::nameless;
 use crate::naming_turn::NamingTurn;
-use crate::options;
 use crate::real;
+use crate::server::{Server, decided, is_linuxs, join, role_of};
 use crate::settings::flag;
 use crate::shared::Alteration;
 use crate::shutdown;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::state;
-use crate::unserved;
 use libc::{sockaddr, socklen_t};
-use silk_control::{PF_SCOUT, Reply, Request};
+use silk_control::{PF_SCOUT, Request};
 use silk_stream::status;
 use std::ffi::c_int;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -57,71 +53,6 @@ pub fn socket(family: c_int, kind: c_int, protocol: c_int) -> Answer<c_int> {
         }
     }
     Ok(fd)
-}
-
-/// Who serves a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Server {
-    /// Silk; what was asked for is done.
-    Silk,
-    /// Linux; the caller passes the call on.
-    Linux,
-}
-
-/// The daemon has answered: who serves the socket from now on, in this role if it is silk.
-///
-/// # Errors
-/// `ENOPROTOOPT` or `ENETDOWN` where the program is strict and silk does not do all that it asks.
-pub fn decided(socket: &'static Socket, reply: Reply, role: Role) -> Answer<Server> {
-    match reply {
-        Reply::Socket { slot, generation } => {
-            socket.serve(slot, generation, role);
-            options::pass_on_all(socket);
-            options::tell_foreign(socket)?;
-            socket.early.tell(socket);
-            epoll::now_served(socket);
-            nameless::announce(socket);
-            Ok(Server::Silk)
-        }
-        Reply::NotOurs => {
-            leave_to_linux(socket);
-            if environment::is_strict() { Err(libc::ENETDOWN) } else { Ok(Server::Linux) }
-        }
-        _ => Err(libc::EPROTO),
-    }
-}
-
-fn leave_to_linux(socket: &Socket) {
-    socket.leave_to_linux();
-    nameless::announce(socket);
-}
-
-/// Without a daemon Linux serves everything, and what is bound to another interface than silk's in any case, unless
-/// the program is strict.
-pub fn join(socket: &Socket) -> Answer<bool> {
-    match family::join() {
-        Ok(family) if is_elsewhere(socket, family) => {
-            unserved::tell("SO_BINDTODEVICE to an interface that is not silk's", libc::ENODEV)?;
-            leave_to_linux(socket);
-            Ok(false)
-        }
-        Ok(_) => Ok(true),
-        Err(errno) if environment::is_strict() => Err(errno),
-        Err(_) => {
-            leave_to_linux(socket);
-            Ok(false)
-        }
-    }
-}
-
-fn is_elsewhere(socket: &Socket, family: &Family) -> bool {
-    let number = socket.settings.interface.load(Relaxed);
-    number != 0 && !family.arena.header().usual.has_interface(number)
-}
-
-/// What a socket is to silk as long as it does not listen.
-pub fn role_of(socket: &Socket) -> Role {
-    if socket.is(shape::DATAGRAM) { Role::Datagram } else { Role::Stream }
 }
 
 /// Nobody's address is the same of either IP.
@@ -221,26 +152,9 @@ pub fn listen(socket: &'static Socket, fd: c_int, backlog: c_int) -> Answer<Serv
         return Err(libc::EINVAL);
     }
     socket.settings.backlog.store(u32::try_from(backlog).unwrap_or(u32::MAX), SeqCst);
-    listen_on(socket)?;
+    listener::tell_terms(socket)?;
     socket.set_role(Role::Listener);
     Ok(Server::Silk)
-}
-
-/// Tells the daemon the terms a socket listens under: at first, and whenever they change.
-///
-/// # Errors
-/// What the daemon refuses with.
-pub fn listen_on(socket: &Socket) -> Answer<()> {
-    let (backlog, defer_accept) =
-        (socket.settings.backlog.load(SeqCst), socket.settings.defer_accept.load(SeqCst));
-    let (slot, generation) = socket.name();
-    family::ask(&Request::Listen { slot, generation, backlog, defer_accept }, &[])?;
-    Ok(())
-}
-
-/// Whether Linux serves it, as somebody else has decided meanwhile.
-pub fn is_linuxs(socket: &Socket) -> bool {
-    !socket.is_served() && !socket.is_undecided()
 }
 
 /// `getsockname(2)` of a socket that silk serves.
@@ -268,13 +182,4 @@ pub fn peer(socket: &Socket) -> Answer<SocketAddr> {
     let peer = address::shared(&slot.peer);
     // A datagram socket that is connected to port 0 has no peer.
     if connected && peer.port() != 0 { Ok(peer) } else { Err(libc::ENOTCONN) }
-}
-
-/// Passes a call on to Linux, where silk does not serve the socket.
-pub fn or_linux(answer: Answer<Server>, linux: impl FnOnce() -> c_int) -> Answer<()> {
-    match answer? {
-        Server::Silk => Ok(()),
-        Server::Linux if linux() < 0 => Err(last()),
-        Server::Linux => Ok(()),
-    }
 }

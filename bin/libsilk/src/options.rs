@@ -12,10 +12,11 @@ mod undecided;
 mod values;
 
 use crate::control;
-use crate::corked;
+use crate::cork;
 use crate::errno::{Answer, check};
 use crate::family;
 use crate::groups;
+use crate::listener;
 use crate::option_names;
 use crate::real;
 use crate::settings::flag;
@@ -199,14 +200,14 @@ pub unsafe fn set(
     // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
         if (level, name) == (control::UDP, UDP_CORK) && !socket.settings.has_flag(flag::CORK) {
-            return corked::let_go(socket);
+            return cork::let_go(socket);
         }
         if level == libc::IPPROTO_TCP && name == libc::TCP_DEFER_ACCEPT && socket.role() == Role::Listener {
-            return crate::naming::listen_on(socket);
+            return listener::tell_terms(socket);
         }
         if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
             if pass_on(socket, slot, family) && socket.role() == Role::Listener {
-                return crate::naming::listen_on(socket);
+                return listener::tell_terms(socket);
             }
             if level == libc::IPPROTO_TCP && lets_go(slot, name) && state::unsent(slot) > 0 {
                 slot.request.fetch_or(request::PUSH, SeqCst);

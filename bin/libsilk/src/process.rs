@@ -19,7 +19,7 @@ use crate::shared;
 use crate::signals::Blocked;
 use crate::socket::{self, Socket};
 use crate::spares;
-use crate::spawn;
+use crate::spawn_actions;
 use crate::stdio;
 use silk_control::{Lifeline, Reply, Request};
 use std::cell::{Cell, RefCell};
@@ -43,7 +43,7 @@ thread_local! {
 
 /// What nobody may be in the middle of, in the order in which they are taken.
 const LOCKS: [fn() -> &'static Lock; 6] =
-    [mappings::lock, files::lock, stdio::lock, spares::lock, spawn::lock, family::line_lock];
+    [mappings::lock, files::lock, stdio::lock, spares::lock, spawn_actions::lock, family::line_lock];
 
 unsafe extern "C" {
     fn pthread_atfork(

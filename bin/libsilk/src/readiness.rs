@@ -1,11 +1,10 @@
 //! What `poll`, `select` and `epoll` say of a socket of ours, as Linux's `tcp_poll` and
 //! `datagram_poll` would.
 
-use crate::accept;
 use crate::error_queue;
-use crate::socket::{Role, Socket, shape};
+use crate::listener;
+use crate::socket::{Role, Socket, shape, shut};
 use crate::state;
-use crate::stream_io::shut;
 use crate::urgent;
 use crate::wait::{self, Change};
 use silk_stream::{Slot, status};
@@ -33,7 +32,7 @@ pub fn of(socket: &Socket) -> u32 {
         Ok(slot) => match socket.role() {
             Role::Listener if state::is_dead() => FAILED | HUNG_UP,
             Role::Listener => {
-                if accept::is_waiting(slot) {
+                if listener::is_waiting(slot) {
                     IN
                 } else {
                     0

@@ -9,15 +9,12 @@
 
 use crate::corked::Corked;
 use crate::cursor::Cursor;
-use crate::errno::Answer;
-use crate::error_queue::Refused;
-use crate::family;
-use crate::groups::Early;
+use crate::groups::early::Early;
 use crate::lock::Lock;
 use crate::settings::{self, Settings};
-use crate::shared;
+use crate::too_large::TooLarge;
 use silk_control::Kind;
-use silk_stream::{Slot, option};
+use silk_stream::option;
 use std::ffi::c_int;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -74,6 +71,14 @@ pub mod shape {
     pub const GREETED: u32 = 64;
 }
 
+/// Bits of [`Socket::shut`].
+pub mod shut {
+    /// `SHUT_RD`.
+    pub const READ: u32 = 1;
+    /// `SHUT_WR`.
+    pub const WRITE: u32 = 2;
+}
+
 /// The record.
 pub struct Socket {
     next: AtomicU32,
@@ -88,7 +93,7 @@ pub struct Socket {
     role: AtomicU32,
     /// `O_NONBLOCK` and whatever else `F_SETFL` sets.
     pub flags: AtomicU32,
-    /// What the program has shut down: 1 reading, 2 writing.
+    /// What the program has shut down: bits of [`shut`].
     pub shut: AtomicU32,
     /// Counts the times a write found no room, for edge-triggered event sets.
     pub starved: AtomicU32,
@@ -106,7 +111,7 @@ pub struct Socket {
     /// level in the upper half, name in the lower.
     pub foreign: [AtomicU32; 8],
     /// What was refused because it was too large, and nobody has heard why yet.
-    pub refused: Refused,
+    pub refused: TooLarge,
     /// The groups it has joined before it was decided who serves it.
     pub early: Early,
     /// What has been written of a datagram that is not whole yet.
@@ -143,7 +148,7 @@ impl Socket {
             known: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             foreign: [const { AtomicU32::new(0) }; 8],
-            refused: Refused::new(),
+            refused: TooLarge::new(),
             early: Early::new(),
             corked: Corked::new(),
             naming: Lock::new(),
@@ -241,23 +246,6 @@ impl Socket {
         (self.slot.load(Ordering::Relaxed), self.generation.load(Ordering::Relaxed))
     }
 
-    /// Its slot.
-    ///
-    /// # Errors
-    /// `EBADF` when another thread has closed it meanwhile, `ECONNRESET` when the daemon has
-    /// taken the slot away.
-    #[inline]
-    pub fn slot(&self) -> Answer<&'static Slot> {
-        let family = family::joined().ok_or(libc::ECONNRESET)?;
-        if !self.is_served() {
-            return Err(libc::EBADF);
-        }
-        let (number, generation) = self.name();
-        let slot = family.arena.slot(number).ok_or(libc::ECONNRESET)?;
-        shared::catch_up(self);
-        if slot.generation.load(Ordering::Relaxed) == generation { Ok(slot) } else { Err(libc::ECONNRESET) }
-    }
-
     /// Which of the sockets that the record has been of it is now.
     pub fn uses(&self) -> u32 {
         self.uses.load(Ordering::Acquire)
@@ -321,19 +309,8 @@ impl Found {
         self.record
     }
 
-    /// As [`Socket::slot`].
-    ///
-    /// # Errors
-    /// As [`Socket::slot`]; `EBADF`, too, when the record is another socket's by now.
-    #[inline]
-    pub fn slot(self) -> Answer<&'static Slot> {
-        let slot = self.record.slot()?;
-        // A slot of another socket is seen only after that socket's number.
-        if self.is_still_it() { Ok(slot) } else { Err(libc::EBADF) }
-    }
-
     /// Whether the record is still this socket's.
-    fn is_still_it(self) -> bool {
+    pub fn is_still_it(self) -> bool {
         self.record.uses() == self.uses
     }
 }

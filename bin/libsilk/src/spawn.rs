@@ -2,65 +2,18 @@
 //! calls of its own, so neither would know of sockets on silk. Where such a socket would be the child's
 //! it is made here instead, of calls that do know: a fork, what was asked for its descriptors, an exec.
 //! Where none would be, the C library does it.
-//!
-//! What is asked for the descriptors lies in an object that only the C library understands, so it is
-//! noted here as well, call by call, under the object's address.
 
 use crate::errno::{Answer, check, last};
 use crate::exec;
 use crate::exports::{close, closefrom, dup2, execve, execvpe, fcntl};
 use crate::internal;
-use crate::lock::{Guarded, Lock};
 use crate::process;
 use crate::real;
 use crate::signals::Blocked;
+use crate::spawn_actions::Action;
 use crate::table::{self, Entry};
-use libc::{c_char, c_int, mode_t, pid_t, posix_spawnattr_t};
-use std::collections::BTreeMap;
-use std::ffi::CString;
+use libc::{c_char, c_int, pid_t, posix_spawnattr_t};
 use std::os::fd::{AsRawFd, OwnedFd};
-
-/// Something that is to be done to the child's descriptors.
-#[derive(Clone)]
-pub enum Action {
-    /// Close one.
-    Close(c_int),
-    /// Close this one and all behind it.
-    CloseFrom(c_int),
-    /// Make the second a copy of the first.
-    Copy(c_int, c_int),
-    /// Open a file under this number, with these flags and, if it is made, this mode.
-    Open(c_int, CString, c_int, mode_t),
-    /// Go to a folder.
-    Folder(CString),
-    /// Go to the folder that is open here.
-    OpenFolder(c_int),
-    /// Be the foreground of this terminal.
-    Foreground(c_int),
-}
-
-/// What was asked for, by the address of the C library's object.
-static NOTED: Guarded<BTreeMap<usize, Vec<Action>>> = Guarded::new(BTreeMap::new());
-
-/// To be held across a fork.
-pub fn lock() -> &'static Lock {
-    NOTED.bare()
-}
-
-/// The object at this address is new, or is no more.
-pub fn forget(object: usize) {
-    NOTED.lock().remove(&object);
-}
-
-/// One thing more is asked for.
-pub fn note(object: usize, action: Action) {
-    NOTED.lock().entry(object).or_default().push(action);
-}
-
-/// What was asked for with the object at this address.
-pub fn noted(object: usize) -> Vec<Action> {
-    NOTED.lock().get(&object).cloned().unwrap_or_default()
-}
 
 /// Whether a child for which this is done would have sockets on silk.
 pub fn concerns(actions: &[Action]) -> bool {

@@ -5,9 +5,9 @@
 //! a line of ours would be in the middle of it. Nor may a line end the program, as one to a pipe that
 //! nobody reads would.
 
+use crate::numbers::{self, INDEX, SOCKET};
 use crate::real;
 use crate::signals;
-use crate::table::{self, Entry};
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,7 +19,7 @@ static FILE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// What `fd` is now: a file by device and number, unless it is closed or a socket that silk serves.
 fn file(fd: c_int) -> Option<[u64; 2]> {
-    if matches!(table::entry(fd), Some(Entry::Socket(_))) {
+    if numbers::word(fd) & !INDEX == SOCKET {
         return None;
     }
     real::about(fd).map(|about| [about.st_dev, about.st_ino])

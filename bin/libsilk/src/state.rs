@@ -5,7 +5,7 @@ use crate::errno::Answer;
 use crate::family;
 use crate::lost;
 use crate::socket::Socket;
-use silk_stream::{Bytes, Slot, kind, left_of, status, used, wish};
+use silk_stream::{Bytes, Slot, kind, left_of, pop_datagram, status, used, wish};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -160,4 +160,11 @@ pub fn unsent(slot: &Slot) -> u32 {
 #[inline]
 pub fn worthwhile(slot: &Slot) -> u32 {
     (send_limit(slot) / 4).max(1)
+}
+
+/// Bytes of the next datagram (`FIONREAD`).
+pub fn next_length(slot: &Slot) -> u32 {
+    let there = arrived(slot);
+    let Ok(ring) = receive_ring(slot) else { return 0 };
+    pop_datagram(ring, slot.rx_read.load(Relaxed), there).map_or(0, |(datagram, ..)| datagram.len)
 }

@@ -11,7 +11,7 @@ use crate::files;
 use crate::mappings::{self, LEAST};
 use crate::own_turn::OwnTurn;
 use crate::signals::{self, Undisturbed};
-use crate::socket::{Found, Socket};
+use crate::socket::{Found, Socket, shut};
 use crate::state;
 use crate::thread;
 use crate::urgent;
@@ -21,14 +21,6 @@ use crate::writers_turn::WritersTurn;
 use silk_stream::{Slot, free, option, request, status};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-
-/// Bits of [`Socket::shut`].
-pub mod shut {
-    /// `SHUT_RD`.
-    pub const READ: u32 = 1;
-    /// `SHUT_WR`.
-    pub const WRITE: u32 = 2;
-}
 
 /// Receives into `into`; zero at the end of the stream.
 ///

@@ -1,27 +1,13 @@
-//! Descriptor number → what this library knows of it. One load answers for every descriptor
-//! that is not silk's, without locks, so that `read` on a file costs next to nothing more.
+//! What a descriptor is, by its [word](numbers).
 //!
 //! The table must never hold on to a number the program has closed: everything that closes
 //! or replaces descriptors passes through here.
 
-use crate::epoll::{self, Epoll};
+use crate::epoll_set::{self, Epoll};
+use crate::numbers::{self, EPOLL, INDEX, INTERNAL, SOCKET};
 use crate::shared;
 use crate::socket::{self, Found, Socket};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Descriptors at or above this number are always Linux's.
-const DESCRIPTORS: usize = 1 << 20;
-/// What lies behind the number is in the upper bits, which one of its kind in the lower.
-const SHIFT: u32 = 28;
-const INTERNAL: u32 = 1 << SHIFT;
-const SOCKET: u32 = 2 << SHIFT;
-const EPOLL: u32 = 3 << SHIFT;
-const INDEX: u32 = INTERNAL - 1;
-
-static TABLE: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(0) }; DESCRIPTORS];
-/// All entries are below this.
-static ABOVE: AtomicU32 = AtomicU32::new(0);
 
 /// What a descriptor is.
 #[derive(Clone, Copy)]
@@ -48,24 +34,20 @@ fn encode(entry: Entry) -> u32 {
     }
 }
 
+#[inline]
 fn decode(word: u32) -> Option<Entry> {
     match word & !INDEX {
         INTERNAL => Some(Entry::Internal),
         SOCKET => socket::at(word & INDEX).map(Entry::Socket),
-        EPOLL => epoll::at(word & INDEX).map(Entry::Epoll),
+        EPOLL => epoll_set::at(word & INDEX).map(Entry::Epoll),
         _ => None,
     }
-}
-
-#[inline]
-fn cell(fd: c_int) -> Option<&'static AtomicU32> {
-    TABLE.get(usize::try_from(fd).ok()?)
 }
 
 /// What `fd` is, if it is anything here.
 #[inline]
 pub fn entry(fd: c_int) -> Option<Entry> {
-    let word = cell(fd)?.load(Ordering::Acquire);
+    let word = numbers::word(fd);
     if word == 0 { None } else { decode(word) }
 }
 
@@ -87,13 +69,12 @@ pub fn served(fd: c_int) -> Option<Found> {
 /// The socket behind `fd`, decided or not, for a call that is to be about no other.
 #[inline]
 pub fn found(fd: c_int) -> Option<Found> {
-    let cell = cell(fd)?;
-    let mut word = cell.load(Ordering::Acquire);
+    let mut word = numbers::word(fd);
     loop {
         let Entry::Socket(socket) = decode(word)? else { return None };
         let found = Found::now(socket);
         // A record is another socket's only after no descriptor names it as this one's.
-        let now = cell.load(Ordering::Acquire);
+        let now = numbers::word(fd);
         if now == word {
             return Some(found);
         }
@@ -109,29 +90,19 @@ pub fn epoll(fd: c_int) -> Option<&'static Epoll> {
     }
 }
 
-/// Whether `fd` is one of the library's own.
-pub fn is_internal(fd: c_int) -> bool {
-    entry(fd) == Some(Entry::Internal)
-}
-
 /// Notes what `fd` is; `false` when its number is too high to be noted.
 pub fn put(fd: c_int, entry: Entry) -> bool {
-    let Some(cell) = cell(fd) else { return false };
-    cell.store(encode(entry), Ordering::Release);
-    ABOVE.fetch_max(fd.unsigned_abs() + 1, Ordering::AcqRel);
-    true
+    numbers::put(fd, encode(entry))
 }
 
 /// Forgets `fd`; what it was.
 pub fn take(fd: c_int) -> Option<Entry> {
-    let cell = cell(fd)?;
-    // A load first: most descriptors that are closed were never here.
-    if cell.load(Ordering::Relaxed) == 0 { None } else { decode(cell.swap(0, Ordering::AcqRel)) }
+    decode(numbers::take(fd))
 }
 
 /// Every known descriptor from `first` to `last`.
 pub fn within(first: u32, last: u32) -> impl Iterator<Item = (c_int, Entry)> {
-    let end = last.saturating_add(1).min(ABOVE.load(Ordering::Acquire));
+    let end = last.saturating_add(1).min(numbers::end());
     (first..end).filter_map(|fd| {
         let fd = c_int::try_from(fd).ok()?;
         Some((fd, entry(fd)?))

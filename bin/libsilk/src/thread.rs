@@ -2,8 +2,8 @@
 //! hands it connections and follows it with priorities. Asked for at the first `accept`,
 //! given back when the thread ends.
 
+use crate::clock::now;
 use crate::family;
-use crate::wait::now;
 use silk_control::{Reply, Request};
 use silk_stream::Thread;
 use std::cell::Cell;

@@ -3,8 +3,10 @@
 
 use crate::address;
 use crate::arrival;
+use crate::arrived::Arrived;
+use crate::connect;
 use crate::control::{self, Asked, Speaks, Telling};
-use crate::corked;
+use crate::cork;
 use crate::datagram_io;
 use crate::errno::Answer;
 use crate::settings::flag;
@@ -35,7 +37,7 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
 }
 
 /// What a datagram's receiver is told: the whole length where it asks for that.
-fn length(got: datagram_io::Arrived, flags: c_int) -> usize {
+fn length(got: Arrived, flags: c_int) -> usize {
     if flags & libc::MSG_TRUNC != 0 { got.whole } else { got.copied }
 }
 
@@ -48,7 +50,7 @@ pub fn send(socket: &Found, from: &Vectors, flags: c_int) -> Answer {
     match socket.role() {
         Role::Stream => stream_io::send(socket, from, flags),
         Role::Listener => stream_io::refuse(socket, flags),
-        Role::Datagram => datagram_io::send(socket, from, None, Asked::default(), flags),
+        Role::Datagram => cork::send(socket, from, None, Asked::default(), flags),
     }
 }
 
@@ -89,7 +91,7 @@ const LONGEST: socklen_t = size_of::<libc::sockaddr_storage>() as socklen_t;
 /// As [`address::parse`].
 unsafe fn peer(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Answer<Option<SocketAddr>> {
     // Linux does not look at the name of what goes on, over IPv4.
-    if to.is_null() || len == 0 || corked::has_begun(socket) && !socket.is(shape::INET6) {
+    if to.is_null() || len == 0 || socket.corked.has_begun() && !socket.is(shape::INET6) {
         return Ok(None);
     }
     // SAFETY: as the caller promises.
@@ -131,7 +133,7 @@ pub unsafe fn send_to(
     }
     // SAFETY: as the caller promises.
     let peer = unsafe { peer(socket, to, to_len) }?;
-    datagram_io::send(socket, from, peer, Asked::default(), flags)
+    cork::send(socket, from, peer, Asked::default(), flags)
 }
 
 /// Decides about an undecided datagram socket that is about to send.
@@ -160,7 +162,7 @@ pub unsafe fn decide(
     if datagram_io::may_be_told(socket, peer).is_err() {
         return Ok(false);
     }
-    datagram_io::decide(socket, fd, peer)?;
+    connect::decide_by_destination(socket, fd, peer)?;
     Ok(socket.is_served())
 }
 
@@ -266,7 +268,7 @@ pub unsafe fn send_message(socket: &Found, message: *const msghdr, flags: c_int)
             // Whether it is connected is looked at first.
             return if sense { send(socket, &from, flags) } else { send_nothing(socket, flags) };
         }
-        let goes_on = corked::has_begun(socket);
+        let goes_on = socket.corked.has_begun();
         let peer = peer(socket, message.msg_name.cast(), message.msg_namelen.min(LONGEST))?;
         let asked = if goes_on {
             Asked::default()
@@ -274,6 +276,6 @@ pub unsafe fn send_message(socket: &Found, message: *const msghdr, flags: c_int)
             datagram_io::is_for_somebody(socket, peer)?;
             control::asked(message, speaks(socket, peer))?
         };
-        datagram_io::send(socket, &from, peer, asked, flags)
+        cork::send(socket, &from, peer, asked, flags)
     }
 }

@@ -5,9 +5,8 @@
 use crate::errno::Answer;
 use crate::family;
 use crate::own_turn::OwnTurn;
-use crate::socket::{Found, Socket};
+use crate::socket::{Found, Socket, shut};
 use crate::state;
-use crate::stream_io::shut;
 use crate::vectors::Vectors;
 use silk_stream::{Ahead, Mark, Slot, Urgent, option, request, status};
 use std::ffi::c_int;

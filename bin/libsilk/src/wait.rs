@@ -1,6 +1,7 @@
 //! Waiting on one slot (CM §4.2): say what is waited for and how much of it, look once more,
 //! sleep on the slot's event word.
 
+use crate::clock::now;
 use crate::errno::Answer;
 use crate::family::{self, PATIENCE};
 use crate::signals;
@@ -12,14 +13,6 @@ use silk_stream::{Slot, waiting};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
-
-/// CLOCK_MONOTONIC.
-pub fn now() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills the structure it is given.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
-}
 
 /// Until when a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

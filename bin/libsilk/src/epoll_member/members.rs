@@ -5,7 +5,7 @@
 
 use super::{Home, Member, ONE_SHOT, Queued};
 use crate::bell::Bell;
-use crate::epoll_place::Apart;
+use crate::epoll_apart::Apart;
 use crate::socket::Socket;
 use libc::epoll_event;
 use std::collections::VecDeque;

@@ -3,7 +3,8 @@
 //! instructions that lay the arguments out as the array that the other forms take.
 
 use crate::environment;
-use crate::exec::{Instead, Luggage};
+use crate::exec::Luggage;
+use crate::instead::Instead;
 use crate::process;
 use crate::real;
 use libc::{c_char, c_int};

@@ -2,6 +2,7 @@
 
 use crate::address_space;
 use crate::errno::int;
+use crate::family;
 use crate::real;
 use libc::{c_int, pid_t, rlimit};
 use std::ptr;
@@ -23,7 +24,7 @@ pub unsafe extern "C" fn prlimit(
         if resource != ADDRESS_SPACE || !myself {
             return real::prlimit(process, resource, new, old);
         }
-        let before = address_space::change(new.as_ref().copied());
+        let before = address_space::change(new.as_ref().copied(), family::arena_length());
         int(before.map(|before| {
             if let Some(old) = old.as_mut() {
                 *old = before;

@@ -1,5 +1,6 @@
 //! `sendmsg`, `recvmsg` and their plural forms.
 
+use crate::clock::now;
 use crate::errno::{Answer, int, size};
 use crate::nameless;
 use crate::passing;
@@ -8,7 +9,6 @@ use crate::socket::Found;
 use crate::state;
 use crate::table;
 use crate::transfer;
-use crate::wait::now;
 use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
 use std::time::Duration;
 

@@ -1,9 +1,11 @@
 //! `posix_spawn` and what notes the actions on the child's descriptors.
 
 use super::execs::Strings;
-use crate::exec::{Instead, Luggage};
+use crate::exec::Luggage;
+use crate::instead::Instead;
 use crate::real;
-use crate::spawn::{self, Action, Program};
+use crate::spawn::{self, Program};
+use crate::spawn_actions::{self, Action};
 use libc::{
     c_char, c_int, mode_t, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes,
 };
@@ -12,7 +14,7 @@ use std::ffi::CStr;
 /// Notes an action that the C library has taken.
 fn noted(object: *mut Actions, result: c_int, action: impl FnOnce() -> Action) -> c_int {
     if result == 0 {
-        spawn::note(object as usize, action());
+        spawn_actions::note(object as usize, action());
     }
     result
 }
@@ -21,7 +23,7 @@ fn noted(object: *mut Actions, result: c_int, action: impl FnOnce() -> Action) -
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawn_file_actions_init(object: *mut Actions) -> c_int {
-    spawn::forget(object as usize);
+    spawn_actions::forget(object as usize);
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
     unsafe { real::posix_spawn_file_actions_init(object) }
 }
@@ -30,7 +32,7 @@ pub unsafe extern "C" fn posix_spawn_file_actions_init(object: *mut Actions) -> 
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawn_file_actions_destroy(object: *mut Actions) -> c_int {
-    spawn::forget(object as usize);
+    spawn_actions::forget(object as usize);
     // SAFETY: as above.
     unsafe { real::posix_spawn_file_actions_destroy(object) }
 }
@@ -126,7 +128,7 @@ unsafe fn spawned(
     attributes: *const Attributes,
     real: impl FnOnce(Option<*const c_char>, Strings) -> c_int,
 ) -> c_int {
-    let asked = spawn::noted(actions as usize);
+    let asked = spawn_actions::noted(actions as usize);
     // SAFETY: as above.
     unsafe {
         if !spawn::concerns(&asked) {

@@ -114,11 +114,11 @@ pub unsafe extern "C" fn select(
             let whole = Duration::from_secs(t.tv_sec.max(0).unsigned_abs());
             whole.saturating_add(Duration::from_micros(t.tv_usec.max(0).unsigned_abs()))
         });
-        let before = crate::wait::now();
+        let before = crate::clock::now();
         let answer = int(selects::select(sets, limit, ptr::null()));
         // As Linux, which writes back what is left of the time.
         if let (Some(left), Some(limit)) = (timeout.as_mut(), limit) {
-            let rest = limit.saturating_sub(crate::wait::now() - before);
+            let rest = limit.saturating_sub(crate::clock::now() - before);
             left.tv_sec = rest.as_secs().try_into().unwrap_or(libc::time_t::MAX);
             left.tv_usec = rest.subsec_micros().into();
         }

@@ -1,10 +1,9 @@
 //! Groups that a socket joins before it is decided who serves it.
 
+use super::call::{Call, Where};
 use super::leaving_by::number_of;
-use super::{Call, Where};
 use crate::address;
 use crate::family;
-use crate::socket::Socket;
 use silk_control::{Membership, Request};
 use silk_stream::SharedAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -109,12 +108,11 @@ impl Early {
         self.0.iter().for_each(Joined::forget);
     }
 
-    /// Takes them to the daemon, now that it serves the socket. What it refuses is Linux's alone.
-    pub fn tell(&self, socket: &Socket) {
+    /// Takes them to the daemon, now that it serves the socket with this slot. What it refuses is Linux's alone.
+    pub fn tell(&self, (slot, generation): (u32, u32)) {
         for joined in &self.0 {
             if let Some(group) = joined.group() {
                 let change = joined.source().map_or(Membership::Join, Membership::Add);
-                let (slot, generation) = socket.name();
                 let _ =
                     family::ask(&Request::Group { slot, generation, group, at: joined.at(), change }, &[]);
                 joined.forget();

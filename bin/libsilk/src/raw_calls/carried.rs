@@ -10,12 +10,13 @@ mod begin;
 mod entry;
 mod image;
 mod own_file;
+mod record;
 mod signal;
 mod thread;
 
 use super::{OURS, lead, sites::Site};
 use crate::environment;
-use crate::exec::Instead;
+use crate::instead::Instead;
 use crate::real;
 use crate::speaking;
 use image::Image;

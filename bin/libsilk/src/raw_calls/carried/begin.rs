@@ -1,8 +1,8 @@
 //! How a carried program begins: with a stack of its own on which lies what the kernel tells a new program (its arguments, its
 //! environment, and the auxiliary vector of getauxval(3)), and without thread-local memory, which it makes itself.
 
-use super::entry::{Record, Registers};
 use super::image::Image;
+use super::record::{Record, Registers};
 use super::{own_file, thread};
 use crate::environment;
 use std::ffi::{c_char, c_void};

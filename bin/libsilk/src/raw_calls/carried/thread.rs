@@ -1,7 +1,7 @@
 //! The threads of a carried program. One that it makes is made by the C library, and becomes the program's as soon as it runs: with the
 //! registers, the stack and the thread-local memory that the program has given it. When that thread ends it is the C library's again, and ends as those do.
 
-use super::entry::Record;
+use super::record::Record;
 use crate::real;
 use libc::{c_int, c_long, c_void};
 use silk_stream::wake;
