@@ -21,7 +21,8 @@
 //! | memory | `heap` |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them; `raw_calls` of programs that use neither |
 //!
-//! No file needs, by whatever way, one that needs it: what is remembered lies beneath what is done with it.
+//! What is remembered lies beneath what is done with it. But for `raw_calls`, which lead back to the C symbols, no file needs one that
+//! needs it, by whatever way.
 //!
 //! Limits: the C library's own calls do not pass here; a pointer that Linux would answer with `EFAULT` faults.
 
