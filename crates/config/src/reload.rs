@@ -10,13 +10,11 @@ use crate::memory::Memory;
 use crate::scheduler::{Listen, Scheduler};
 use crate::tcp::{Keepalive, Tcp};
 
-/// What differs.
+/// What differs, but for `[refuse]`: who is refused stands in its file, too, so those are compared where that is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reload {
     /// Which classes differ, in words: applied to a running daemon, all or nothing.
     pub classes: Vec<String>,
-    /// Whether `[refuse]` differs: applied likewise. What is in its file is not looked at.
-    pub refuse: bool,
     /// Keys that differ and that a running daemon does not change, such as
     /// `device.interface`.
     pub restart: Vec<&'static str>,
@@ -25,7 +23,7 @@ pub struct Reload {
 impl Reload {
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
-        self.classes.is_empty() && !self.refuse && self.restart.is_empty()
+        self.classes.is_empty() && self.restart.is_empty()
     }
 }
 
@@ -54,7 +52,8 @@ impl Config {
     /// What differs in `new`.
     pub fn differences(&self, new: &Self) -> Reload {
         let mut keys = Vec::new();
-        let Self { graph, device, further, scheduler, listen, classes, refuse, memory, tcp, control } = self;
+        let Self { graph, device, further, scheduler, listen, classes, refuse: _, memory, tcp, control } =
+            self;
         if *graph != new.graph {
             keys.push("graph");
         }
@@ -115,6 +114,6 @@ impl Config {
             Keepalive { idle, interval, probes }
         );
         differences!(keys, "control", control, new.control, Control { socket, mode, group });
-        Reload { classes: class_changes(classes, &new.classes), refuse: *refuse != new.refuse, restart: keys }
+        Reload { classes: class_changes(classes, &new.classes), restart: keys }
     }
 }
