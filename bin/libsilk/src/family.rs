@@ -11,7 +11,7 @@ use crate::errno::Answer;
 use crate::internal;
 use crate::lock::{Guarded, Lock};
 use crate::real;
-use crate::signals::{self, Blocked};
+use crate::signals::Blocked;
 use crate::speaking;
 use silk_control::{Lifeline, Received, Reply, Request};
 use silk_stream::{Arena, Slot, request, status, wake};
@@ -222,13 +222,12 @@ pub fn renew() {
 }
 
 /// Tells the daemon something that has no answer: by what a program that has shut itself in (`seccomp(2)`) may do as well, for
-/// it closes and exits like others.
+/// it closes and exits like others. (No `SIGPIPE` comes of a daemon that is gone; see [`Lifeline::send_by_write`].)
 pub fn tell(request: &Request) {
     let _quiet = Blocked::all();
     if let Some(line) = LINE.lock().as_ref()
         && line.send_by_write(request).is_err()
     {
-        signals::take_back_broken_pipe();
         bury();
     }
 }
@@ -302,6 +301,36 @@ pub fn line_number() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals;
+
+    /// Whether this thread has a `SIGPIPE` pending.
+    fn has_broken_pipe() -> bool {
+        let mut set = std::mem::MaybeUninit::zeroed();
+        // SAFETY: the set is valid for writing; zeroed memory is a valid, empty one.
+        unsafe {
+            libc::sigpending(set.as_mut_ptr());
+            libc::sigismember(set.as_ptr(), libc::SIGPIPE) == 1
+        }
+    }
+
+    #[test]
+    fn a_signal_that_waits_for_the_program_is_there_after_a_daemon_that_is_gone_was_told() {
+        // Until the test is over; then it is ignored, as the tests do.
+        let _held = Blocked::all();
+        let gone = || {
+            let (ours, theirs) = Lifeline::pair().unwrap();
+            drop(theirs);
+            replace_line(ours);
+            DEAD.store(false, Ordering::Release);
+            tell(&Request::ThreadGone { thread: 1 });
+            assert!(DEAD.load(Ordering::Acquire), "it is noticed");
+        };
+        gone();
+        assert!(!has_broken_pipe(), "none comes of that");
+        signals::broken_pipe();
+        gone();
+        assert!(has_broken_pipe(), "the program's own is not taken away");
+    }
 
     #[test]
     fn who_does_not_reach_the_daemon_is_told_what_to_do() {

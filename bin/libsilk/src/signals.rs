@@ -142,8 +142,8 @@ pub fn without_broken_pipe(write: impl FnOnce()) {
     }
 }
 
-/// Takes back a `SIGPIPE` that this thread has pending, if there is one. It must be blocked.
-pub fn take_back_broken_pipe() {
+/// Takes back the `SIGPIPE` that this thread has pending. It must be blocked.
+fn take_back_broken_pipe() {
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let mut broken = std::mem::MaybeUninit::zeroed();
     // SAFETY: the sets and the time are valid; nothing is asked about the signal.

@@ -141,7 +141,8 @@ impl Lifeline {
     }
 
     /// As [`Lifeline::send`], without descriptors and by `write(2)`: of all that sends, a filter of system calls in the
-    /// program (sshd's, say) is the likeliest to let that pass. Where nobody listens any more the thread gets `SIGPIPE`, too.
+    /// program (sshd's, say) is the likeliest to let that pass. The thread gets no `SIGPIPE` where nobody listens any more: of
+    /// Unix sockets only streams raise one (`unix_stream_sendmsg`).
     ///
     /// # Errors
     /// As [`Lifeline::send`].
