@@ -3,7 +3,7 @@
 use crate::command::{Holder, SocketName};
 use crate::engine::Engine;
 use silk_control::{ClassReport, DropCount, ModelReport, PathReport, Report, TcpReport, ThreadReport};
-use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Endpoint, Path, Refusals};
+use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Endpoint, Path, PathId, Refusals};
 use silk_stream::TcpInfo;
 use silk_stream::mail::Sender;
 use silk_tcp::Model;
@@ -24,31 +24,55 @@ pub struct Telling {
     next: u32,
 }
 
+impl Telling {
+    /// What a live path has used is its class's as well.
+    fn tell_of(&mut self, holder: Holder, path: PathReport) {
+        let Report { classes, paths, .. } = &mut self.report;
+        add(&path, classes);
+        paths.push(path);
+        self.holders.push(holder);
+    }
+}
+
 impl Engine {
-    /// Begins the report of this domain, which `waiting` takes from `to`.
+    /// Begins the report of this domain, which `waiting` takes from `to`. What paths that are gone have used and dropped is told as
+    /// of now: of those that go from now on the report tells itself.
     pub fn begin_report(&mut self, to: Sender<(Report, Vec<Holder>)>, waiting: Thread) {
-        let report = Report { classes: self.class_reports(), ..Report::default() };
+        let (classes, drops) = (self.class_reports(), self.drop_counts());
+        let report = Report { classes, drops, ..Report::default() };
         self.tellings.push_back(Telling { to, waiting, report, holders: Vec::new(), next: 0 });
     }
 
     /// Goes on with the report that was asked for first.
     pub fn report_some(&mut self) {
+        self.tell_of_some(PART);
+    }
+
+    /// The same, with so many paths.
+    fn tell_of_some(&mut self, most: usize) {
         let Some(mut telling) = self.tellings.pop_front() else { return };
-        let from = telling.report.paths.len();
-        for path in self.core.paths.iter_from(telling.next).take(PART) {
+        let before = telling.holders.len();
+        for path in self.core.paths.iter_from(telling.next).take(most) {
             telling.next = path.id().index + 1;
-            telling.holders.push(self.holder(path));
-            telling.report.paths.push(self.describe(path));
+            telling.tell_of(self.holder(path), self.describe(path));
         }
-        let Report { classes, paths, .. } = &mut telling.report;
-        let part = paths.get(from..).unwrap_or_default();
-        part.iter().for_each(|path| add(path, classes));
-        if part.len() == PART {
+        if telling.holders.len() - before == most {
             return self.tellings.push_front(telling);
         }
         let Telling { to, waiting, report, holders, .. } = telling;
         let _ = to.send((self.finish_report(report), holders));
         waiting.unpark();
+    }
+
+    /// A path is about to end: reports that would have told of it later do so now.
+    pub(crate) fn tell_of_ending(&mut self, id: PathId) {
+        let mut tellings = std::mem::take(&mut self.tellings);
+        if let Some(path) = self.core.paths.path(id) {
+            for telling in tellings.iter_mut().filter(|telling| telling.next <= id.index) {
+                telling.tell_of(self.holder(path), self.describe(path));
+            }
+        }
+        self.tellings = tellings;
     }
 
     /// What there is beside paths.
@@ -57,7 +81,7 @@ impl Engine {
         let class = self.classes.classes.iter().find(|(_, domain)| *domain == self.domain);
         let class = class.map_or_else(|| "?".to_owned(), |(class, _)| class.name.clone());
         let unblock_ns = vec![self.unblock.report(&class)];
-        Report { drops: self.drop_counts(), threads: self.threads(), unblock_ns, ..report }
+        Report { threads: self.threads(), unblock_ns, ..report }
     }
 
     /// Who holds the socket of a path.
@@ -191,7 +215,7 @@ impl Engine {
     }
 }
 
-/// What a live path has used is its class's as well.
+/// Adds what a path has used to its class.
 fn add(path: &PathReport, classes: &mut [ClassReport]) {
     for report in classes.iter_mut().filter(|report| report.class == path.class) {
         report.cpu_path_ns += path.cpu_path_ns;
@@ -284,4 +308,109 @@ fn of_totals(totals: &DropTotals) -> impl Iterator<Item = DropCount> + '_ {
 
 fn count_of(reason: DropReason, count: u64) -> DropCount {
     DropCount { reason: reason.name().to_owned(), count }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classes::Classes;
+    use crate::engine::Parts;
+    use crate::settings::Settings;
+    use crate::sleep::Sleeper;
+    use crate::{device, stack};
+    use silk_config::Config;
+    use silk_executor::clock;
+    use silk_stream::mail::mail;
+    use silk_stream::wake;
+    use std::collections::BTreeSet;
+    use std::os::fd::AsFd;
+    use std::sync::Arc;
+
+    /// A domain with the paths that stand from the start, on a device in memory.
+    fn engine() -> Engine {
+        let text = "[device]\nkind = \"link\"\naddress = \"10.0.0.1/24\"\n[[class]]\nname = \"all\"\ndefault = true\n";
+        let config = Config::parse("test", text).unwrap_or_else(|faults| panic!("{faults}"));
+        let mut settings = Settings::new(config, "test".into());
+        settings.recipes = stack::recipes(&settings.config).unwrap();
+        let opened = device::open(&mut settings).unwrap();
+        let end = opened.ends.into_iter().flatten().next().unwrap();
+        let event = Arc::new(wake::event().unwrap());
+        let watch = Sleeper::new(&end.receive.fds(), event.as_fd()).unwrap().watch();
+        let mut engine = Engine::new(Parts {
+            domain: 0,
+            paths: stack::paths(&settings, &opened.links, &opened.tables, 0).unwrap(),
+            receive: end.receive,
+            transmits: vec![end.transmit],
+            interfaces: Vec::new(),
+            devices: Arc::new([]),
+            itself: None,
+            policy: stack::policy(&settings.config, 64),
+            classes: Arc::new(Classes::new(&settings.config)),
+            extend: false,
+            base: 0,
+            rings: (0, 0),
+            largest_ring: 0,
+            listen: settings.config.listen.clone(),
+            keepalive: settings.config.tcp.keepalive,
+            congestion: stack::algorithm(settings.config.tcp.congestion),
+            tables: opened.tables,
+            events: mail().0,
+            control_event: event.clone(),
+            siblings: Vec::new(),
+            watch,
+        });
+        engine.stand(true).unwrap();
+        engine
+    }
+
+    #[test]
+    fn a_path_that_ends_while_a_report_is_made_is_in_it_once_with_all_that_it_has_used() {
+        let mut engine = engine();
+        let ids: Vec<_> = engine.core.paths.iter().map(Path::id).collect();
+        for id in &ids {
+            engine.core.paths.charge_cpu(*id, 1, 100);
+            let path = engine.core.paths.path_mut(*id).unwrap();
+            path.state.drops.count(DropReason::NoPath);
+        }
+        let (to, mut reports) = mail();
+        engine.begin_report(to.clone(), std::thread::current());
+        // It has told of nothing yet.
+        let (ended, others) = ids.split_first().unwrap();
+        engine.destroy(*ended, clock::now());
+        engine.report_some();
+        // That comes after the report.
+        others.iter().for_each(|id| engine.destroy(*id, clock::now()));
+        let (report, holders) = reports.receive().unwrap();
+        assert_eq!((report.paths.len(), holders.len()), (ids.len(), ids.len()));
+        assert_eq!(report.paths.iter().map(|path| path.id).collect::<BTreeSet<_>>().len(), ids.len());
+        let class = &report.classes[0];
+        let all = ids.len() as u64;
+        assert_eq!((class.paths, class.cpu_path_ns, class.cpu_program_ns), (all, all, 100 * all));
+        let of_paths: u64 = report.paths.iter().flat_map(|path| &path.drops).map(|drop| drop.count).sum();
+        let of_no_path: u64 = report.drops.iter().map(|drop| drop.count).sum();
+        assert_eq!((of_paths, of_no_path), (all, 0));
+
+        engine.begin_report(to, std::thread::current());
+        engine.report_some();
+        let (report, _) = reports.receive().unwrap();
+        let class = &report.classes[0];
+        assert_eq!((class.paths, class.cpu_path_ns, class.cpu_program_ns), (0, all, 100 * all));
+        assert_eq!((report.paths.len(), report.drops[0].count), (0, all));
+    }
+
+    #[test]
+    fn what_a_path_that_was_told_of_has_dropped_is_not_told_again_where_it_ends_before_the_report_is_whole() {
+        let mut engine = engine();
+        let first = engine.core.paths.iter().next().map(Path::id).unwrap();
+        engine.core.paths.path_mut(first).unwrap().state.drops.count(DropReason::NoPath);
+        let (to, mut reports) = mail();
+        engine.begin_report(to, std::thread::current());
+        // As if there were more than are told of in a turn.
+        engine.tell_of_some(1);
+        engine.destroy(first, clock::now());
+        engine.report_some();
+        let (report, _) = reports.receive().unwrap();
+        assert_eq!(report.paths[0].drops[0].count, 1);
+        assert_eq!(report.drops, []);
+    }
 }
