@@ -609,3 +609,48 @@ impl Server {
 pub(crate) fn refused(errno: i32, why: String) -> Reply {
     Reply::Refused(Refusal { errno, why })
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use silk_config::Config;
+    use silk_executor::join::tables_of;
+    use silk_executor::link::tables_in_memory;
+    use silk_stream::mail::mail;
+    use silk_stream::wake;
+    use std::path::Path;
+
+    /// A control thread's state without executors, whose socket is in this folder.
+    pub(crate) fn server(folder: &Path) -> Server {
+        let text = format!(
+            "[device]\ninterface = \"eth0\"\n[control]\nsocket = \"{}\"\n[[class]]\nname = \"all\"\ndefault = true\n",
+            folder.join("control.sock").display()
+        );
+        let config = Config::parse("test", &text).unwrap_or_else(|faults| panic!("{faults}"));
+        let (event, ringers) = (Arc::new(wake::event().unwrap()), Ringers::default());
+        let parts = Parts {
+            settings: Settings::new(config, folder.join("silk.toml")),
+            orders: Vec::new(),
+            events: mail(),
+            signals: wake::event().unwrap(),
+            neighbours: Vec::new(),
+            event: event.clone(),
+            tables: tables_of(tables_in_memory(16).unwrap(), [0; DEVICES]).unwrap(),
+            gate: Gate::default(),
+            watched: Watched::default(),
+            receiving: Receiving::default(),
+            closing: ClosingApart::begin(ringers.clone(), event).unwrap(),
+            ringers,
+        };
+        Server::open(parts).unwrap()
+    }
+
+    impl Server {
+        /// Hears the other end of this from now on, by this number.
+        pub(crate) fn adopt_peer(&mut self) -> (u64, Lifeline) {
+            let (ours, theirs) = Lifeline::pair().unwrap();
+            self.adopt(ours, None);
+            (self.next_peer - 1, theirs)
+        }
+    }
+}

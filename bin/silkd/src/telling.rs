@@ -77,7 +77,13 @@ impl Server {
     pub(crate) fn let_go_of_the_deaf(&mut self, now: Instant) {
         let is_deaf = |(_, since): &(&u64, &Instant)| now.duration_since(**since) >= DEAF;
         let deaf: Vec<u64> = self.deaf.iter().filter(is_deaf).map(|(number, _)| *number).collect();
-        deaf.into_iter().for_each(|number| self.hang_up(number));
+        for number in deaf {
+            // Who is put aside may have listened since: nobody looks.
+            self.tell_rest(number);
+            if self.deaf.get(&number).is_some_and(|since| is_deaf(&(&number, since))) {
+                self.hang_up(number);
+            }
+        }
     }
 
     /// What is to be done next of a lifeline: hear it, or tell it more.
@@ -92,7 +98,35 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::tests::server;
     use silk_control::Refusal;
+
+    /// Tells a lifeline more than there is room for.
+    fn owe(server: &mut Server, number: u64) {
+        while server.peers[&number].owed.len() < 3 {
+            server.reply(number, &Reply::Done, &[]);
+        }
+    }
+
+    #[test]
+    fn who_was_put_aside_and_listens_is_not_taken_for_deaf_and_who_does_not_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = server(folder.path());
+        let (number, theirs) = server.adopt_peer();
+        owe(&mut server, number);
+        server.put_aside(number);
+        let later = Instant::now() + DEAF;
+        while theirs.try_receive::<Reply>().is_ok() {}
+        server.let_go_of_the_deaf(later);
+        assert_eq!(server.peers.get(&number).map(|peer| peer.owed.len()), Some(0), "it was told the rest");
+        assert_eq!((0..3).filter(|_| theirs.try_receive::<Reply>().is_ok()).count(), 3);
+
+        owe(&mut server, number);
+        server.let_go_of_the_deaf(Instant::now());
+        assert!(server.peers.contains_key(&number));
+        server.let_go_of_the_deaf(Instant::now() + DEAF);
+        assert!(!server.peers.contains_key(&number));
+    }
 
     #[test]
     fn who_cannot_be_told_is_hung_up_on_and_who_has_no_room_waits() {
