@@ -159,7 +159,7 @@ fn tell_what_is_passed_by(own: bool) {
 /// Who makes receive threads ordinary ones if this process is killed, where there are such threads.
 fn heir(receiving: &Receiving) -> Option<Heir> {
     let interfaces = receiving.interfaces();
-    let heir = (!interfaces.is_empty()).then(|| Heir::of(&interfaces))?;
+    let heir = (!interfaces.is_empty()).then(|| Heir::of(interfaces))?;
     heir.inspect_err(|error| {
         say!("silkd: where it is killed, receive threads will keep their priority: {error}")
     })

@@ -99,26 +99,71 @@ fn the_threads_that_receive_are_others_once_the_interface_was_down_and_are_treat
     drop(server);
 }
 
-#[test]
-fn the_threads_that_receive_are_ordinary_ones_when_the_daemon_is_killed() {
+/// A daemon whose receive thread stays, as a card's does, though there is no program in the driver any more, and has a priority;
+/// and the thread.
+fn with_thread(classes: &str, mut start: impl FnMut(&mut Silk)) -> Option<(Silk, String)> {
     let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nnapi = \"threaded\"\n");
-    let classes = "[[class]]\nname = \"preferred\"\npriority = 2\ndefault = true\n";
-    let Some(mut silk) = Silk::without_daemon(&device, classes) else { return };
-    // As a card's, they stay though there is no program in the driver any more.
+    let mut silk = Silk::without_daemon(&device, classes)?;
     text(silk.on_linux("ethtool").args(["-K", INTERFACE, "gro", "on"]));
     silk.start_daemon();
     if silk.log("silkd").contains("cannot be scheduled") {
-        let _: Option<()> = skipped("no real-time priorities");
-        return;
+        return skipped("no real-time priorities");
     }
     let thread = numbers(&silk)[0].to_string();
-    let scheduled = || text(Command::new("chrt").args(["-p", &thread]));
-    let _server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
-    let prompt = || {
-        ask(&silk, CLIENT);
-        scheduled().contains("SCHED_FIFO")
+    start(&mut silk);
+    Some((silk, thread))
+}
+
+/// How a thread is scheduled.
+fn scheduled(thread: &str) -> String {
+    text(Command::new("chrt").args(["-p", thread]))
+}
+
+const URGENT: &str = "[[class]]\nname = \"preferred\"\npriority = 2\ndefault = true\n";
+
+/// The daemon's heir, if it has one that runs.
+fn heir(daemon: u32) -> Option<u32> {
+    let number = |process: std::fs::DirEntry| process.file_name().to_str()?.parse::<u32>().ok();
+    let is_heir = |process: &u32| {
+        let read =
+            |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+        read("cmdline").contains("--heir") && read("status").contains(&format!("PPid:\t{daemon}\n"))
     };
-    assert!(within(LONG, prompt), "{}", scheduled());
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(number).find(is_heir)
+}
+
+/// Until its thread has a real-time priority.
+fn become_prompt(silk: &Silk, thread: &str) {
+    let prompt = || {
+        ask(silk, CLIENT);
+        scheduled(thread).contains("SCHED_FIFO")
+    };
+    assert!(within(LONG, prompt), "{}", scheduled(thread));
+}
+
+fn becomes_ordinary(thread: &str) {
+    assert!(within(LONG, || scheduled(thread).contains("SCHED_OTHER")), "{}", scheduled(thread));
+}
+
+#[test]
+fn the_threads_that_receive_are_ordinary_ones_when_the_daemon_is_killed() {
+    let Some((mut silk, thread)) = with_thread(URGENT, |_| ()) else { return };
+    let _server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
+    become_prompt(&silk, &thread);
     signal(&[silk.daemon().id()], "KILL");
-    assert!(within(LONG, || scheduled().contains("SCHED_OTHER")), "{}", scheduled());
+    becomes_ordinary(&thread);
+}
+
+#[test]
+fn they_are_so_too_where_who_sees_to_that_was_killed_before() {
+    let Some((mut silk, thread)) = with_thread(URGENT, |_| ()) else { return };
+    let _server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
+    let daemon = silk.daemon().id();
+    let first = heir(daemon).expect("it has one");
+    signal(&[first], "KILL");
+    let another = || heir(daemon).is_some_and(|heir| heir != first);
+    assert!(within(LONG, another), "it has none");
+    become_prompt(&silk, &thread);
+    signal(&[daemon], "KILL");
+    becomes_ordinary(&thread);
 }
