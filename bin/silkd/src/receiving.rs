@@ -49,6 +49,8 @@ const HARDLY_DONE: (u32, u32) = (85, 50);
 const STARVED: u32 = 30;
 /// Over how long that is measured, at least.
 const WINDOW: Duration = Duration::from_millis(200);
+/// How often a thread is scheduled anew as it was left.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The manner of the receive threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,8 @@ struct State {
     prompt: u64,
     /// What it had used in all when it became prompt; `None`: it is not.
     prompt_since: Option<u64>,
+    /// How long nobody has looked whether it is still scheduled as it was left.
+    unseen: Duration,
 }
 
 /// What the threads have used and the program received since the start.
@@ -350,7 +354,10 @@ impl Receiving {
     /// Looks what is wanted and what it has cost; `passed` since the last look. The executor of the highest domain has `waited` for a
     /// CPU since the start, ns.
     pub fn look(&self, passed: Duration, waited: impl Fn() -> u64) {
-        self.0.iter().for_each(|shared| shared.follow(passed));
+        for shared in &self.0 {
+            shared.follow(passed);
+            shared.schedule_again(passed);
+        }
         let used = || self.0.iter().filter_map(|shared| shared.used()).sum();
         let served = self.0.iter().filter(|shared| shared.priority.is_some());
         served.for_each(|shared| shared.look(passed, used, &waited));
@@ -384,6 +391,7 @@ impl State {
             sums: Sums::default(),
             prompt: 0,
             prompt_since: (manner == Manner::Prompt).then_some(0),
+            unseen: Duration::ZERO,
         }
     }
 
@@ -499,6 +507,17 @@ impl Shared {
 
     fn used(&self) -> Option<u64> {
         self.current().used()
+    }
+
+    /// Schedules it now and then as it is to be, which costs nothing where it is: the heir of a daemon that was killed may come late
+    /// to make it an ordinary one. `passed` since the last look.
+    fn schedule_again(&self, passed: Duration) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.unseen += passed;
+        if state.unseen >= AGAIN {
+            state.unseen = Duration::ZERO;
+            self.apply(&state);
+        }
     }
 
     /// Sees now and then who polls the queue, if the thread that did has ended; `passed` since the last look.

@@ -167,3 +167,31 @@ fn they_are_so_too_where_who_sees_to_that_was_killed_before() {
     signal(&[daemon], "KILL");
     becomes_ordinary(&thread);
 }
+
+#[test]
+fn who_sees_to_that_late_changes_nothing_for_a_daemon_that_was_started_since() {
+    // Where no class has a priority the threads are never scheduled otherwise, which would put right what was changed.
+    let ordinary = "[[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n";
+    let mut held = None;
+    let Some((mut silk, _)) = with_thread(ordinary, |silk| {
+        let heir = heir(silk.daemon().id()).expect("it has one");
+        // As long as this is open it does not see that the daemon ends.
+        let pipe = std::fs::OpenOptions::new().write(true).open(format!("/proc/{heir}/fd/0")).unwrap();
+        held = Some((heir, pipe));
+    }) else {
+        return;
+    };
+    let (heir, pipe) = held.unwrap();
+    signal(&[silk.daemon().id()], "KILL");
+    silk.restart_daemon(LONG);
+    let thread = numbers(&silk)[0].to_string();
+    let is_fair = || scheduled(&thread).contains("SCHED_BATCH");
+    assert!(within(LONG, is_fair), "{}", scheduled(&thread));
+    drop(pipe);
+    let has_ended = || {
+        let status = std::fs::read_to_string(format!("/proc/{heir}/status")).unwrap_or_default();
+        status.is_empty() || status.contains("State:\tZ")
+    };
+    assert!(within(LONG, has_ended));
+    assert!(within(LONG, is_fair), "{}", scheduled(&thread));
+}
