@@ -28,7 +28,7 @@ use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::mail::mail;
 use silk_stream::wake;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -68,6 +68,16 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = device::open(&mut settings).map_err(machine)?;
     let heir = heir(&opened.receiving);
+    let ended = serve(settings, &mut opened, signals);
+    // Where that could not begin, too.
+    opened.receiving.end();
+    drop(heir);
+    ended
+}
+
+/// Serves programs over the opened devices until a signal ends it.
+fn serve(settings: Settings, opened: &mut Opened, signals: OwnedFd) -> Result<(), Failure> {
+    let machine = Failure::Machine;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
     // There is room: that was looked at.
     let _ = opened.tables.refuse(&settings.refused);
@@ -82,7 +92,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let (real_time, ringers) = (RealTime::default(), Ringers::default());
     sys::may_be_interrupted().map_err(|e| machine(format!("cannot take signals: {e}")))?;
     let (orders, threads) =
-        executors(&settings, &opened, ends, &events.0, &event, (&real_time, &ringers)).map_err(machine)?;
+        executors(&settings, opened, ends, &events.0, &event, (&real_time, &ringers)).map_err(machine)?;
     let names = settings.config.devices().map(named).collect::<Vec<_>>().join(", ");
     let (domains, socket) = (settings.classes.domains(), settings.config.control.socket.clone());
     let tables = opened.tables.clone();
@@ -128,8 +138,6 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     for thread in threads {
         let _ = thread.join();
     }
-    opened.receiving.end();
-    drop(heir);
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
 }
 
@@ -236,7 +244,7 @@ fn executors(
     opened: &Opened,
     mut ends: Vec<Vec<End>>,
     events: &silk_stream::mail::Sender<crate::command::Event>,
-    control_event: &Arc<std::os::fd::OwnedFd>,
+    control_event: &Arc<OwnedFd>,
     (real_time, ringers): (&RealTime, &Ringers),
 ) -> Result<Started, String> {
     let failed = |e: std::io::Error| format!("an executor cannot start: {e}");

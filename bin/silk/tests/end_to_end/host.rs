@@ -100,10 +100,15 @@ impl Silk {
 
     /// Ends the daemon and starts it again.
     pub fn restart_daemon(&mut self, limit: Duration) {
+        self.stop_daemon(limit);
+        self.start_daemon();
+    }
+
+    /// Ends the daemon.
+    pub fn stop_daemon(&mut self, limit: Duration) {
         if let Some(daemon) = self.daemon.take() {
             daemon.stop(limit);
         }
-        self.start_daemon();
     }
 
     /// Starts the daemon again, with these keys of `[device]`.

@@ -1,7 +1,7 @@
 //! A receive queue of its own for a preferred client: the thread that polls it interrupts all others while it has work, and
 //! the others' thread interrupts nobody.
 
-use crate::host::{Silk, beside, skipped, text, within};
+use crate::host::{Silk, beside, said, skipped, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER, signal};
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -194,4 +194,15 @@ fn who_sees_to_that_late_changes_nothing_for_a_daemon_that_was_started_since() {
     };
     assert!(within(LONG, has_ended));
     assert!(within(LONG, is_fair), "{}", scheduled(&thread));
+}
+
+#[test]
+fn a_daemon_that_cannot_start_leaves_the_threads_that_receive_as_they_were() {
+    let Some((mut silk, thread)) = with_thread(URGENT, |_| ()) else { return };
+    silk.stop_daemon(LONG);
+    becomes_ordinary(&thread);
+    silk.write("control.sock", "no socket");
+    let said = said(silk.on_linux(&beside("silkd").display().to_string()).args(["--config", "silk.toml"]));
+    assert!(!said.ok && said.errors.contains("is there and is no socket"), "{}", said.errors);
+    assert!(scheduled(&thread).contains("SCHED_OTHER"), "{}", scheduled(&thread));
 }
