@@ -81,6 +81,7 @@ fn outlive(mut life: ChildStdout, interfaces: &[u32], present: &Mutex<Option<Chi
         }
     }
 }
+
 /// What the heir does: waits for the daemon's end, and makes the threads ordinary ones.
 pub fn inherit(interfaces: &[u32]) {
     // Nor does it end by what is to end a service's processes.
