@@ -180,7 +180,7 @@ impl Server {
                 self.settings.serves_v4() && (four.is_multicast() || self.tables.is_heard(four))
             }
             IpAddr::V6(six) => {
-                self.settings.has_v6() && six.is_multicast() && six.octets()[1] & 0xf > LINK_LOCAL
+                self.settings.serves_v6() && six.is_multicast() && six.octets()[1] & 0xf > LINK_LOCAL
             }
         };
         served.then(|| (Endpoint::new(ip, address.port()), Sides::of(ip)))

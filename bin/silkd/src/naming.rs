@@ -25,7 +25,7 @@ impl Server {
         let end = |ip: IpAddr| Endpoint::new(ip, address.port());
         let of = |ip: IpAddr| (end(ip), Sides::of(ip));
         let four = self.settings.serves_v4().then_some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        match (four, self.settings.has_v6(), only_v6) {
+        match (four, self.settings.serves_v6(), only_v6) {
             (Some(_), true, false) if ip == any => Some((end(ip), Sides::BOTH)),
             (Some(four), false, false) if ip == any => Some(of(four)),
             (_, six, _) if ip == any => six.then(|| of(ip)),

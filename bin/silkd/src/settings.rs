@@ -102,9 +102,10 @@ impl Settings {
         !stack::owns_link(&self.config) || self.addresses.iter().any(IpAddr::is_ipv4)
     }
 
-    /// Whether silk has addresses of IPv6.
-    pub fn has_v6(&self) -> bool {
-        self.addresses.iter().any(IpAddr::is_ipv6)
+    /// Whether one at every address of IPv6 is: the same, where the graph speaks it.
+    pub fn serves_v6(&self) -> bool {
+        let shared = !stack::owns_link(&self.config) && self.speaks_v6;
+        shared || self.addresses.iter().any(IpAddr::is_ipv6)
     }
 
     /// Where a socket bound to `address`, which stands for `sides`, reserves its port. It can be served

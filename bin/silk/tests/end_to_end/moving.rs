@@ -80,6 +80,39 @@ fn an_address_that_goes_is_connected_from_no_more_and_may_come_back() {
     assert!(within(Duration::from_secs(10), again), "{}", silk.log("silkd"));
 }
 
+/// Routers of IPv6 tell a host its addresses once its interface is up; that may be after its programs have begun.
+#[test]
+fn a_first_address_of_ipv6_that_comes_later_is_served_by_who_serves_already() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let classes = "[[class]]\nname = \"standard\"\ndefault = true\n";
+    let Some(mut silk) = Silk::without_daemon(&device, classes) else { return };
+    let switch = format!("/proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6");
+    silk.rig.server.set(&switch, "1").unwrap();
+    silk.start_daemon();
+    site(&silk);
+    silk.write("both_families.py", include_str!("both_families.py"));
+    let arguments = ["-m", "http.server", "80", "--bind", "::", "--directory", "site"];
+    let _server = silk.serve("python3", &arguments, 80);
+    let mut python = silk.on_paths("python3");
+    let _datagrams =
+        silk.start_logged(python.args(["both_families.py", "datagrams", "::", "7"]), "datagrams");
+    assert!(
+        within(Duration::from_secs(10), || silk.log("datagrams").contains("ready")),
+        "{}",
+        silk.log("datagrams")
+    );
+    silk.rig.server.set(&switch, "0").unwrap();
+    silk.rig.server.ip(["addr", "add", &format!("{SERVER6}/64"), "dev", INTERFACE, "nodad"]).unwrap();
+    hears(&silk, &format!("{SERVER6} is an address of silk's now"));
+    fetch_each(|| silk.on_peer("curl"), SERVER6, 80);
+    fetch_each(|| silk.on_peer("curl"), SERVER, 80);
+    for at in [SERVER6.to_string(), SERVER.to_string()] {
+        let said = text(silk.on_peer("python3").args(["both_families.py", "send", &at, "7"]));
+        assert!(said.ends_with(" hello\n"), "{said}");
+    }
+    silk.linux_saw_nothing();
+}
+
 /// A bond takes over a card, a virtual machine moves, somebody writes it down.
 #[test]
 fn another_ethernet_address_is_taken_over_by_new_connections_and_by_those_that_exist() {
