@@ -22,6 +22,13 @@ pub enum OpenError {
         /// The interface.
         name: String,
     },
+    /// There is an interface of this name, and it is no tap that could be opened.
+    NoTap {
+        /// The interface.
+        name: String,
+    },
+    /// The kernel has no taps here.
+    NoTaps,
     /// The interface has no such hardware queue.
     NoQueue {
         /// The interface.
@@ -93,6 +100,16 @@ impl fmt::Display for OpenError {
                      what comes over `{name}` is served all the same, and not told apart before"
                 )
             }
+            Self::NoTap { name } => {
+                write!(
+                    f,
+                    "`{name}` is there already and is no tap that silkd could open: with `tap` it makes an interface of its own, so \
+                     name one that is not there, such as `silk0`; to share `{name}` take `xdp`"
+                )
+            }
+            Self::NoTaps => f.write_str(
+                "there is no /dev/net/tun here: `modprobe tun`, or, in a container, give it that device",
+            ),
             Self::Taken { name, what } => {
                 write!(f, "cannot {what} on `{name}`: another program has it; stop that one first")
             }

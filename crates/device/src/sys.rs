@@ -27,7 +27,7 @@ pub(crate) use socket::{
     Chooser, Filter, bind_packet, fan_out, filter, interface_index, packet_drops, packet_socket,
     receive_buffer, send_buffer, send_parts, set_packet_option,
 };
-pub(crate) use tun::{open_tap, read_parts, steer_tap, write_parts};
+pub(crate) use tun::{open_tap, open_tun, read_parts, steer_tap, write_parts};
 pub(crate) use uring::{Napi, Uring};
 pub(crate) use xsk::{
     Binding, Ring, Which, bind as bind_xsk, losses, make_ring, open as open_xsk, register, wake,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use silk_wire::eth;
 
 use crate::bpf::Object;
+use crate::netlink::Interface;
 use crate::pool::Pool;
 use crate::{
     End, Frame, HEADROOM, Offload, OpenError, Receive, Received, Refusal, Steered, Transmit, Transmitted,
@@ -51,8 +52,17 @@ pub fn open_domains(name: &str, domains: u32, buckets: u32, options: &Options) -
 }
 
 fn open_queue(name: &str, options: &Options, queues: bool) -> Result<File, OpenError> {
-    sys::open_tap(name, options.offload.then_some(vnet::LEN as i32), queues)
-        .map_err(|error| OpenError::of(name, "open the tap interface", error))
+    let driver = sys::open_tun().map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => OpenError::NoTaps,
+        _ => OpenError::of(name, "open the tap interface", error),
+    })?;
+    sys::open_tap(driver, name, options.offload.then_some(vnet::LEN as i32), queues).map_err(|error| {
+        // Which of its arguments the kernel finds invalid it does not say.
+        match error.raw_os_error() {
+            Some(libc::EINVAL) if Interface::is_there(name) => OpenError::NoTap { name: name.to_owned() },
+            _ => OpenError::of(name, "open the tap interface", error),
+        }
+    })
 }
 
 fn end(file: File, options: &Options) -> End {

@@ -115,6 +115,11 @@ impl Interface {
         if interface.ethernet { Ok(interface) } else { Err(OpenError::NoEthernet { name: interface.name }) }
     }
 
+    /// Whether there is one of this name, whatever its kind.
+    pub(crate) fn is_there(name: &str) -> bool {
+        Netlink::open().and_then(|mut netlink| netlink.interface(name)).is_ok()
+    }
+
     pub(super) fn of(link: LinkMessage) -> Self {
         let mut interface = Self {
             index: link.header.index,

@@ -289,7 +289,8 @@ mod tests {
     fn what_no_header_describes_is_counted_and_not_in_the_way_of_what_is_behind_it() {
         let test = || {
             let tap = unshare(CloneFlags::CLONE_NEWNET).map_err(io::Error::from);
-            let Ok(mut guest) = tap.and_then(|()| sys::open_tap("guest", Some(vnet::LEN as i32), false))
+            let Ok(mut guest) =
+                tap.and_then(|()| sys::open_tap(sys::open_tun()?, "guest", Some(vnet::LEN as i32), false))
             else {
                 let _ =
                     writeln!(stderr(), "SKIPPED, nothing tested: a tap in a network namespace needs root");

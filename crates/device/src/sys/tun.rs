@@ -7,15 +7,16 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::{check, check_len};
 
-/// Opens (and creates, if need be) the tap interface `name`. It goes away with the descriptor. Of `header` bytes there is a
+/// The driver, without an interface.
+pub(crate) fn open_tun() -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/net/tun")
+}
+
+/// Makes it (and creates, if need be) the tap interface `name`, which goes away with the descriptor. Of `header` bytes there is a
 /// virtio-net header before every frame, both ways, and the interface's other side, Linux, may leave checksums and
 /// segmentation to us, as we may to it; without one neither can. With `queues`, every further opening is one more queue of it.
-pub(crate) fn open_tap(name: &str, header: Option<i32>, queues: bool) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-        .open("/dev/net/tun")?;
+pub(crate) fn open_tap(file: File, name: &str, header: Option<i32>, queues: bool) -> io::Result<File> {
     if name.len() >= libc::IFNAMSIZ || name.contains('\0') {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
