@@ -210,6 +210,9 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     let device = settings.config.device.clone();
     let name = device.interface.as_ref().map_or("", |name| name.as_str());
     let vlan = device.vlan.unwrap_or(0);
+    if device.kind != DeviceKind::Link {
+        is_nobody_elses(&device)?;
+    }
     let ((ends, words), mac, mtu, offload) = match device.kind {
         DeviceKind::Packet => {
             // What of IPv6 is ours is known once the device's address is.
@@ -266,6 +269,23 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
         receiving: Receiving::default(),
         gate: Gate::default(),
     })
+}
+
+/// Linux would answer beside silk what is sent to an address of its own, and reset what is opened to it; and what is
+/// sent to it from the machine itself would never leave it.
+fn is_nobody_elses(device: &silk_config::Device) -> Result<(), String> {
+    let own = [device.address.map(|four| four.address.into()), device.address6.map(|six| six.address.into())];
+    let own = own.into_iter().flatten().collect::<Vec<IpAddr>>();
+    // Without an answer nothing is known of them.
+    let Ok(mut kernel) = netlink::Netlink::open() else { return Ok(()) };
+    let linuxs = kernel.all_addresses().unwrap_or_default();
+    let Some(both) = linuxs.iter().find(|linuxs| own.contains(&linuxs.address)) else { return Ok(()) };
+    let interface = kernel.interface_at(both.interface).map_or_else(|_| "another".to_owned(), |one| one.name);
+    Err(format!(
+        "Linux has the address {} too, on `{interface}`, and would answer beside silk: give silk one that nobody has, or share Linux's \
+         (`kind = \"xdp\"`)",
+        both.address
+    ))
 }
 
 /// Whether Linux makes addresses of what routers advertise on the interface.

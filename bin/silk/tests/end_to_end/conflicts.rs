@@ -1,7 +1,7 @@
 //! Another station has an address that is silk's own (RFC 5227).
 
-use crate::host::{Silk, text, within};
-use silk_testkit::netns::{CLIENT, INTERFACE};
+use crate::host::{Silk, beside, said, text, within};
+use silk_testkit::netns::{CLIENT, INTERFACE, SERVER, SERVER6};
 use std::time::Duration;
 
 /// Silk's own address.
@@ -80,4 +80,27 @@ fn an_address_that_another_station_claims_later_is_kept_and_that_is_said_once() 
     assert!(within(Duration::from_secs(20), pings), "it is still there");
     let said = format!("claims silk's address {OWN}, which silk keeps");
     assert_eq!(silk.log("silkd").matches(&said).count(), 1, "{}", silk.log("silkd"));
+}
+
+/// Linux would answer beside silk, and reset what is opened to it; what it sends to its own address never comes to a tap.
+#[test]
+fn an_address_that_linux_has_on_the_machine_is_refused() {
+    let classes = "[[class]]\nname = \"all\"\ndefault = true\n";
+    let Some(silk) = Silk::without_daemon("", classes) else { return };
+    let devices = [
+        ("packet", format!("interface = \"{INTERFACE}\"\naddress = \"{SERVER}/24\"\n"), SERVER.to_string()),
+        ("tap", format!("address = \"{OWN}/24\"\naddress6 = \"{SERVER6}/64\"\n"), SERVER6.to_string()),
+    ];
+    for (kind, keys, address) in devices {
+        let socket = silk.path("control.sock");
+        let text = format!(
+            "[device]\nkind = \"{kind}\"\n{keys}\n[control]\nsocket = \"{}\"\n\n{classes}",
+            socket.display()
+        );
+        let config = silk.write("silk.toml", text);
+        let mut daemon = silk.rig.server.command("timeout");
+        let ended = said(daemon.arg("20").arg(beside("silkd")).arg("--config").arg(config));
+        let why = format!("silkd: Linux has the address {address} too, on `{INTERFACE}`");
+        assert!(!ended.ok && ended.errors.starts_with(&why), "{}", ended.errors);
+    }
 }

@@ -95,12 +95,19 @@ impl Netlink {
 
     /// The addresses of the interface with this index.
     pub fn addresses(&mut self, interface: u32) -> Result<Vec<LocalAddress>, NetlinkError> {
+        let mut all = self.all_addresses()?;
+        all.retain(|address| address.interface == interface);
+        Ok(all)
+    }
+
+    /// Those of all interfaces.
+    pub fn all_addresses(&mut self) -> Result<Vec<LocalAddress>, NetlinkError> {
         let answers = self.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))?;
         let all = answers.into_iter().filter_map(|answer| match answer {
             RouteNetlinkMessage::NewAddress(address) => LocalAddress::of(&address),
             _ => None,
         });
-        Ok(all.filter(|address| address.interface == interface).collect())
+        Ok(all.collect())
     }
 }
 
