@@ -11,11 +11,38 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::fence;
 
+/// The eventfd of a bell, which is there before it: a thread that shuts itself in (`seccomp(2)`) may make none afterwards.
+pub struct Clapper {
+    event: Option<OwnedFd>,
+    process: u32,
+}
+
+impl Clapper {
+    /// A new one, of this process.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    pub fn make() -> Answer<Self> {
+        let event = wake::event().map_err(|e| e.raw_os_error().unwrap_or(libc::EMFILE))?;
+        Ok(Self { event: Some(internal::keep(event)), process: family::process() })
+    }
+
+    /// Whether it is this process's, and not its parent's, which is woken by it too.
+    pub fn is_mine(&self) -> bool {
+        self.process == family::process()
+    }
+}
+
+impl Drop for Clapper {
+    fn drop(&mut self) {
+        self.event.take().into_iter().for_each(internal::close);
+    }
+}
+
 /// A bell of this process.
 pub struct Bell {
     number: u32,
-    event: Option<OwnedFd>,
-    process: u32,
+    clapper: Clapper,
 }
 
 impl Bell {
@@ -24,12 +51,19 @@ impl Bell {
     /// # Errors
     /// `ENOSPC` when the family has too many, `EMFILE`.
     pub fn make() -> Answer<Self> {
-        let event = wake::event().map_err(|e| e.raw_os_error().unwrap_or(libc::EMFILE))?;
-        let event = internal::keep(event);
+        Self::of(Clapper::make()?)
+    }
+
+    /// A new bell with an eventfd that is there already.
+    ///
+    /// # Errors
+    /// `ENOSPC` when the family has too many.
+    pub fn of(clapper: Clapper) -> Answer<Self> {
+        let event = clapper.event.as_ref().ok_or(libc::EBADF)?;
         let Reply::Bell { bell: number } = family::ask(&Request::Bell, &[event.as_fd()])? else {
             return Err(libc::EPROTO);
         };
-        let bell = Self { number, event: Some(event), process: family::process() };
+        let bell = Self { number, clapper };
         // What an earlier user of the number left there.
         bell.disarm();
         bell.take(|_| {});
@@ -42,7 +76,11 @@ impl Bell {
 
     /// Whether it is this process's, and not its parent's.
     pub fn is_mine(&self) -> bool {
-        self.process == family::process()
+        self.clapper.is_mine()
+    }
+
+    fn event(&self) -> Option<&OwnedFd> {
+        self.clapper.event.as_ref()
     }
 
     fn shared(&self) -> Option<&'static silk_stream::Bell> {
@@ -51,7 +89,7 @@ impl Bell {
 
     /// The eventfd's number, for the kernel to watch.
     pub fn descriptor(&self) -> i32 {
-        self.event.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+        self.event().map_or(-1, AsRawFd::as_raw_fd)
     }
 
     /// The sockets that changed since the last look.
@@ -86,7 +124,7 @@ impl Bell {
 
     /// Marks a socket as an executor would.
     pub fn mark(&self, slot: u32) {
-        if let (Some(shared), Some(event)) = (self.shared(), &self.event) {
+        if let (Some(shared), Some(event)) = (self.shared(), self.event()) {
             shared.set.mark(slot);
             wake::ring(&shared.armed, event.as_fd());
         }
@@ -94,14 +132,14 @@ impl Bell {
 
     /// Wakes a thread that sleeps with the bell's eventfd.
     pub fn wake(&self) {
-        if let Some(event) = &self.event {
+        if let Some(event) = self.event() {
             wake::notify(event.as_fd());
         }
     }
 
     /// Makes the eventfd quiet again.
     pub fn hush(&self) {
-        if let Some(event) = &self.event {
+        if let Some(event) = self.event() {
             wake::drain(event.as_fd());
         }
     }
@@ -152,9 +190,6 @@ impl Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        if let Some(event) = self.event.take() {
-            internal::close(event);
-        }
         if self.is_mine() {
             family::tell(&Request::BellGone { bell: self.number });
         }

@@ -1,7 +1,7 @@
 //! `poll`: a set of sockets of ours alone waits on their event words, without the kernel
 //! knowing of them; a mixed or a large set waits in the kernel with this thread's bell added.
 
-use crate::bell::Bell;
+use crate::bell::{Bell, Clapper};
 use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::family;
@@ -22,14 +22,52 @@ use std::ffi::{c_int, c_short};
 use std::ptr;
 use std::time::Duration;
 
+/// What calls a thread: its bell, or what that is to be made of.
+struct Own {
+    bell: Option<Bell>,
+    clapper: Option<Clapper>,
+}
+
+impl Own {
+    const NOTHING: Self = Self { bell: None, clapper: None };
+
+    fn has_bell(&self) -> bool {
+        self.bell.as_ref().is_some_and(Bell::is_mine)
+    }
+
+    /// The thread's bell, which is made where it has none yet; `None`: the family has too many.
+    fn bell(&mut self) -> Option<&Bell> {
+        if !self.has_bell() {
+            let clapper = self.clapper.take().filter(Clapper::is_mine);
+            self.bell = clapper.map_or_else(Clapper::make, Ok).and_then(Bell::of).ok();
+        }
+        self.bell.as_ref()
+    }
+
+    /// Has what a bell takes that only who is not shut in may make.
+    fn prepare(&mut self) {
+        if !self.has_bell() && !self.clapper.as_ref().is_some_and(Clapper::is_mine) {
+            self.clapper = Clapper::make().ok();
+        }
+    }
+}
+
 thread_local! {
-    static BELL: RefCell<Option<Bell>> = const { RefCell::new(None) };
+    static OWN: RefCell<Own> = const { RefCell::new(Own::NOTHING) };
 }
 
 /// Has the C library note, which takes memory of its own, that this thread's bell goes when it ends.
 pub fn expect_end() {
     // A thread whose data are gone already needs nothing any more.
-    let _ = BELL.try_with(|_| {});
+    let _ = OWN.try_with(|_| {});
+}
+
+/// This thread is about to shut itself in (`seccomp(2)`): what its first wait beside others' descriptors takes is made while it may.
+/// The bell itself is not, of which a family has few, and most who shut themselves in never need one.
+pub fn before_shutting_in() {
+    if family::joined().is_some() {
+        let _ = OWN.try_with(|own| own.try_borrow_mut().map(|mut own| own.prepare()));
+    }
 }
 
 /// Sets of at most so many sockets wait on their event words.
@@ -120,16 +158,16 @@ unsafe fn wait_once(
         return Ok(Some(ready));
     }
     // Below a handler that has interrupted such a wait, and after the thread's own data are gone, there is none that waits.
-    let own = BELL.try_with(|bell| {
-        let mut bell = bell.try_borrow_mut().ok()?;
+    let own = OWN.try_with(|own| {
+        let mut own = own.try_borrow_mut().ok()?;
         // SAFETY: as the caller promises.
-        Some(unsafe { with_bell(fds, deadline, mask, (&mut bell, call)) })
+        Some(unsafe { with_bell(fds, deadline, mask, (&mut own, call)) })
     });
     if let Ok(Some(answer)) = own {
         return answer;
     }
     // SAFETY: as the caller promises.
-    unsafe { with_bell(fds, deadline, mask, (&mut None, call)) }
+    unsafe { with_bell(fds, deadline, mask, (&mut { Own::NOTHING }, call)) }
 }
 
 fn total(ready: usize) -> Answer<c_int> {
@@ -237,13 +275,10 @@ unsafe fn with_bell(
     fds: &mut [pollfd],
     deadline: Deadline,
     mask: *const sigset_t,
-    (bell, call): (&mut Option<Bell>, Option<&Call>),
+    (own, call): (&mut Own, Option<&Call>),
 ) -> Answer<Option<usize>> {
     let watched: Vec<_> = ours(fds).filter_map(|(_, socket)| socket.slot().ok()).collect();
-    if !watched.is_empty() && !bell.as_ref().is_some_and(Bell::is_mine) {
-        *bell = Bell::make().ok();
-    }
-    let bell = bell.as_ref().filter(|_| !watched.is_empty());
+    let bell = if watched.is_empty() { None } else { own.bell() };
     if let Some(bell) = bell {
         watched.iter().for_each(|slot| bell.watch(slot, true));
     }

@@ -104,6 +104,7 @@ real! {
     fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
     fn dup(fd: c_int) -> c_int;
     fn dup2(fd: c_int, to: c_int) -> c_int;
+    fn prctl(option: c_int, b: c_ulong, c: c_ulong, e: c_ulong, f: c_ulong) -> c_int;
     fn setuid(id: uid_t) -> c_int;
     fn seteuid(id: uid_t) -> c_int;
     fn setreuid(real: uid_t, effective: uid_t) -> c_int;

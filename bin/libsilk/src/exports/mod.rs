@@ -18,6 +18,7 @@ mod naming;
 mod processes;
 mod reading;
 mod rings;
+mod shutting_in;
 mod spawns;
 mod streams;
 pub mod syscalls;

@@ -2,7 +2,7 @@
 
 use super::{
     credentials, descriptors as d, execs, identity as i, limits, memory, messages as m, naming as n,
-    processes, reading as r, rings, waiting as w, writing as o,
+    processes, reading as r, rings, shutting_in, waiting as w, writing as o,
 };
 use crate::close;
 use crate::errno::int;
@@ -119,6 +119,13 @@ pub unsafe extern "C" fn syscall(
             | libc::SYS_setgroups
             | libc::SYS_chroot => {
                 credentials::before_rights_go();
+                real::syscall(number, a, b, c, e, f, g)
+            }
+            libc::SYS_prctl => {
+                shutting_in::prctl(fd, b as c_ulong, c as c_ulong, e as c_ulong, f as c_ulong).into()
+            }
+            libc::SYS_seccomp => {
+                shutting_in::before(a as c_uint);
                 real::syscall(number, a, b, c, e, f, g)
             }
             libc::SYS_io_uring_setup => match rings::may_have_one() {

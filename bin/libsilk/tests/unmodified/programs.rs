@@ -106,6 +106,11 @@ fn waiting_where_a_filter_refuses_to_wait_on_several_words_behaves_as_on_linux()
 }
 
 #[test]
+fn who_shuts_himself_in_may_wait_beside_others_descriptors() {
+    Daemon::start(2).c("shut_in");
+}
+
+#[test]
 fn event_sets_behave_as_on_linux_whoever_waits_in_them() {
     Daemon::start(2).c("sets");
 }
