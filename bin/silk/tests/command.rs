@@ -459,6 +459,21 @@ fn shells_are_told_how_to_complete() {
     assert_eq!(said(&silk(&["completions", "cmd"])).0, 2);
 }
 
+/// `silk bench` starts some of its own.
+#[test]
+fn commands_that_are_hidden_are_not_completed() {
+    for shell in ["elvish", "fish", "powershell", "zsh"] {
+        let output = silk(&["completions", shell]);
+        let (status, script, _) = said(&output);
+        assert_eq!(status, 0);
+        assert!(script.contains("TCP and UDP beside Linux"), "{shell}");
+        assert!(!script.contains("Send minimum-size packets"), "{shell}");
+    }
+    let script = silk(&["completions", "bash"]).stdout;
+    let script = String::from_utf8(script).unwrap();
+    assert!(script.contains("opts=\"-h --help web paths tcp video help\""), "{script}");
+}
+
 /// A copy of the command in a folder of its own, and there a program `silk-media` that tells how it was
 /// called.
 ///
