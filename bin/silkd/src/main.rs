@@ -40,6 +40,7 @@ mod info;
 mod legible;
 mod linux_share;
 mod low_ports;
+mod manual;
 mod moving;
 mod naming;
 mod neighbours;
@@ -99,19 +100,35 @@ use std::process::ExitCode;
 /// Runs in the foreground and prints one line when it is ready. SIGHUP, or `silk reload`,
 /// reads the classes again; SIGINT and SIGTERM end it.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "silkd", version, after_help = AFTER)]
 struct Arguments {
     /// The configuration; `silk check FILE` says what is wrong with one.
     #[arg(long, short, value_name = "FILE", default_value = "/etc/silk/silk.toml")]
     config: PathBuf,
+
+    /// Prints this program's manual page, and does nothing else.
+    #[arg(long)]
+    man: bool,
 
     /// Waits for the end of the daemon that started it, and makes these interfaces' receive threads ordinary ones.
     #[arg(long, hide = true, value_name = "INTERFACE", num_args = 1..)]
     heir: Vec<u32>,
 }
 
+const AFTER: &str = "\
+Exit status:
+  0   a signal has ended it
+  1   something on this machine is in its way, and is named
+  2   the configuration or the command line is at fault
+
+Programs and commands come over /run/silk/control.sock, or the socket that [control] in the
+configuration names. See silk(1), silk-run(1), silk-check(1), silk-reload(1).";
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.man {
+        return manual::print();
+    }
     if !arguments.heir.is_empty() {
         heir::inherit(&arguments.heir);
         return ExitCode::SUCCESS;
