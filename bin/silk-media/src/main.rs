@@ -103,7 +103,7 @@ fn main() -> ExitCode {
     let done = match Media::parse().command {
         Command::Play(options) => play::run(&options),
         Command::Clips(options) => clips::run(&options),
-        Command::Send(options) => play::interrupted().and_then(|stop| send::run(&options, &stop)),
+        Command::Send(options) => stop::interrupted().and_then(|stop| send::run(&options, &stop)),
         Command::Shell(options) => shell::run(&options),
         Command::Why(options) => why::run(&options),
         Command::Demo(options) => demo::run(&options),

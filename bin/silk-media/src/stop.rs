@@ -1,7 +1,6 @@
 //! Waiting that a person can end: what was made for an experiment is removed by its guards then, as at the end.
 
 use crate::peers::Process;
-use crate::play::interrupted;
 use crate::trouble::Trouble;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +20,19 @@ pub fn sleep_until(when: Instant, stop: &AtomicBool) -> bool {
         sleep(left.min(GLANCE));
     }
     false
+}
+
+/// Set when somebody wants the program to end.
+///
+/// # Errors
+/// Signals cannot be caught.
+pub fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, flag.clone())
+            .map_err(|error| Trouble::Program(format!("signals cannot be caught: {error}")))?;
+    }
+    Ok(flag)
 }
 
 /// Knows whether the program was told to end.

@@ -3,7 +3,7 @@
 
 use crate::Coding;
 use crate::admission::Showing;
-use crate::mpeg::Need;
+use crate::decoder::Need;
 use crate::output::{OutputOptions, Pace};
 use crate::timing::{Rate, Stamps};
 use silk_path::{Attr, Attrs};

@@ -4,6 +4,7 @@
 use crate::Picture;
 use alloc::boxed::Box;
 use core::fmt;
+use silk_path::{Framing, Message};
 
 /// How a stream is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,29 @@ pub struct Unit<'a> {
     pub last: bool,
     /// Something before these bytes was lost.
     pub gap: bool,
+}
+
+impl<'a> Unit<'a> {
+    /// What a message brings.
+    pub(crate) fn of(msg: &'a Message<'_>) -> Self {
+        let Framing { stamp, first, last, gap, .. } = msg.meta.framing;
+        Self { bytes: msg.bytes(), stamp, first, last, gap }
+    }
+}
+
+/// [`Framing::kind`] of an I picture: it needs no other (ISO 13818-2 §6.3.9).
+pub const I_PICTURE: u8 = 1;
+
+/// [`Framing::kind`] of a B picture: no other picture needs it (ISO 13818-2 §6.3.9).
+pub const B_PICTURE: u8 = 3;
+
+/// Memory for a stream, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What a decoder keeps for itself.
+    pub decoder: u64,
+    /// A picture that has come out.
+    pub picture: u64,
 }
 
 /// Why a decoder could not go on. The stream plays on with the next picture that can be decoded.

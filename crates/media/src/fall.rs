@@ -3,7 +3,7 @@
 //! discarded as soon as they arrive (Scout §4.4). Where they fall elsewhere, what others need must be
 //! decoded although it is not shown.
 
-use crate::mpeg::{B_PICTURE, I_PICTURE};
+use crate::decoder::{B_PICTURE, I_PICTURE};
 
 /// What was seen of a stream's pictures since each n-th is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

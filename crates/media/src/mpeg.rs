@@ -33,7 +33,7 @@ use crate::admission::Pictures;
 use crate::alf;
 use crate::attributes::Wish;
 use crate::cadence::Cadence;
-use crate::decoder::{Coding, DecodeError, Decoder, Unit};
+use crate::decoder::{B_PICTURE, Coding, DecodeError, Decoder, I_PICTURE, Need, Unit};
 use crate::display::{DisplayStage, PICTURES};
 use crate::fall::Fall;
 use crate::h264_decoder::FromRtp;
@@ -59,12 +59,6 @@ use silk_path::{
 /// Its services.
 pub const SERVICES: &[Service] = &[Service::offered("up", PICTURES), Service::needed("down", NET)];
 const DOWN: u8 = 1;
-
-/// [`Framing::kind`] of an I picture: it needs no other (ISO 13818-2 §6.3.9).
-pub const I_PICTURE: u8 = 1;
-
-/// [`Framing::kind`] of a B picture: no other picture needs it (ISO 13818-2 §6.3.9).
-pub const B_PICTURE: u8 = 3;
 
 /// How far numbers go back at most where a source has not begun anew: farther than a decoder puts pictures
 /// in order (ISO 14496-10 §A.3.1).
@@ -103,15 +97,6 @@ pub trait Decoders: Send {
 
 /// Samples that libraries may leave on both sides of a row.
 const MARGIN: u64 = 128;
-
-/// Memory for a stream, bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// What a decoder keeps for itself.
-    pub decoder: u64,
-    /// A picture that has come out.
-    pub picture: u64,
-}
 
 /// The module.
 pub struct Mpeg {
@@ -411,7 +396,7 @@ impl MpegStage {
     /// Decodes a packet that has arrived as it was sent; since `start` its bytes may have been copied to
     /// where the decoder wants them.
     fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, start: Instant, copied: bool) {
-        let (unit, arrival) = (unit(msg), msg.meta.arrival);
+        let (unit, arrival) = (Unit::of(msg), msg.meta.arrival);
         let bytes = unit.bytes;
         let freed = cx.above::<DisplayStage>().map_or(Instant::ZERO, |display| display.output.freed());
         if unit.first {
@@ -463,12 +448,6 @@ fn set_own(cx: &mut Cx<'_, '_>, rate: Rate) {
     if let Some(display) = cx.above::<DisplayStage>() {
         display.output.set_own(rate, now);
     }
-}
-
-/// What a message brings the decoder.
-pub(crate) fn unit<'m>(msg: &'m Message<'_>) -> Unit<'m> {
-    let Framing { stamp, first, last, gap, .. } = msg.meta.framing;
-    Unit { bytes: msg.bytes(), stamp, first, last, gap }
 }
 
 /// Squares of 16 by 16 samples, those at the edges whole.

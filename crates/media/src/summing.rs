@@ -3,8 +3,7 @@
 //! is summed while the data are copied into the picture's buffer. Where the decoder has no room to offer,
 //! the data are summed on their own.
 
-use crate::decoder::Decoder;
-use crate::mpeg::unit;
+use crate::decoder::{Decoder, Unit};
 use silk_path::{DropReason, Message, Unsummed};
 use silk_wire::checksum::{Sum, around, copy_and_sum, is_right};
 
@@ -15,7 +14,7 @@ pub(crate) fn take(decoder: &mut dyn Decoder, msg: &mut Message<'_>) -> Result<b
         return Ok(false);
     }
     let length = msg.len();
-    match decoder.room(&unit(msg)).filter(|room| room.len() == length) {
+    match decoder.room(&Unit::of(msg)).filter(|room| room.len() == length) {
         Some(room) => {
             msg.verify(|unsummed| is_sound(unsummed, |bytes| copy_and_sum(bytes, room)))?;
             Ok(true)

@@ -5,7 +5,7 @@
 use crate::player::Player;
 use crate::stream::Carrier;
 use silk_appliance::Appliance;
-use silk_media::{Coding, DisplayStage, Fall, MpegStage, mpeg};
+use silk_media::{B_PICTURE, Coding, DisplayStage, Fall, I_PICTURE, MpegStage};
 use silk_path::classify::{Filter, Found, Framed};
 use std::time::Duration;
 
@@ -40,12 +40,12 @@ impl Player {
 }
 
 fn filter(carrier: Carrier, fall: Fall, without_b: bool, earliest: Option<u32>) -> Filter {
-    let no_b = 1 << mpeg::B_PICTURE;
+    let no_b = 1 << B_PICTURE;
     match carrier {
         Carrier::Mflow => {
             let alone = fall.each_stands_alone();
             let every = if alone || fall.only_shown_are_needed() { fall.every() as u16 } else { 1 };
-            let skips = if alone { no_b | 1 << mpeg::I_PICTURE } else { no_b };
+            let skips = if alone { no_b | 1 << I_PICTURE } else { no_b };
             let types = if without_b { no_b } else { 0 };
             Filter { types, every, skips, not_before: earliest, ..Filter::none(Framed::Mflow) }
         }
@@ -77,7 +77,7 @@ mod tests {
     fn each_third_of_the_usual_groups_drops_the_rest() {
         let mut fall = Fall::default();
         for n in 0..30 {
-            fall.note(if n % 3 == 0 { 2 } else { mpeg::B_PICTURE }, n % 3 == 0, 3);
+            fall.note(if n % 3 == 0 { 2 } else { B_PICTURE }, n % 3 == 0, 3);
         }
         let mflow = filter(Carrier::Mflow, fall, false, None);
         assert_eq!((mflow.every, mflow.types), (3, 0));
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn of_pictures_that_stand_alone_those_that_are_not_shown_are_dropped() {
         let mut fall = Fall::default();
-        (0..9).for_each(|n| fall.note(mpeg::I_PICTURE, n % 3 == 0, 3));
+        (0..9).for_each(|n| fall.note(I_PICTURE, n % 3 == 0, 3));
         let filter = filter(Carrier::Mflow, fall, false, None);
         assert_eq!((filter.every, filter.skips), (3, 0b1010));
     }

@@ -4,7 +4,7 @@
 //! shared with others changes by half within a minute.
 
 use super::Bench;
-use super::deadlines::appliance;
+use super::load::appliance;
 use super::player::{at, source, tell};
 use super::table::{Goal, Samples};
 use super::undisturbed::{Taken, any, undisturbed};

@@ -4,11 +4,12 @@
 
 use super::Bench;
 use super::apache::Apache;
-use super::beside::{BUSY, Beside, OTHERS, PORT, appliance_arguments};
+use super::beside::{BUSY, Beside, OTHERS, PORT};
+use super::load::{Load, appliance};
 use super::missed::{missed, told};
 use super::pace::Pace;
 use super::peers_deadlines;
-use super::player::{Played, Player, at, source, tell};
+use super::player::{Played, at, source, tell};
 use super::stolen::Stolen;
 use super::table::{Goal, Samples};
 use super::undisturbed::{Taken, any, undisturbed};
@@ -22,18 +23,6 @@ use std::time::Duration;
 const LESS: f64 = 0.03;
 /// The name of the stream that is looked at.
 const NEPTUNE: &str = "neptune";
-
-/// What the experiment needs to know of Neptune.
-pub struct Load {
-    /// CPU of a picture.
-    pub realtime: Duration,
-    /// Pictures.
-    pub pictures: u64,
-    /// Its rate.
-    pub rate: f64,
-    /// Its own rate, which peers can play it at.
-    pub own: f64,
-}
 
 /// Runs all.
 pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
@@ -240,13 +229,6 @@ fn asked(streams: &[Value], used: Duration, rate: impl Fn(&str) -> f64) -> f64 {
         rate(stream["name"].as_str().unwrap_or_default()) * picture / 1e9
     });
     each.sum::<f64>() * used.as_secs_f64() * 1e9 / paths.max(1.0)
-}
-
-/// A player on the server that takes commands from the client.
-pub fn appliance(bench: &Bench<'_>, rig: &Rig, schedule: &str) -> Result<Player, Trouble> {
-    let arguments = appliance_arguments(bench.scratch, schedule)?;
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use super::Bench;
 use super::apache::Apache;
 use super::beside::{BUSY, Beside};
-use super::deadlines::{Load, appliance};
+use super::load::{Load, appliance};
 use crate::trouble::Trouble;
 use silk_testkit::netns::Rig;
 use std::cell::RefCell;

@@ -1,5 +1,6 @@
 //! The experiments with video as one HTML page that needs nothing but itself, from the rows of its JSON.
 
+use super::figures::{colour, middle, samples};
 use super::plot::{bars, deviations};
 use crate::machine;
 use crate::timeline::{gone, over_time};
@@ -11,15 +12,6 @@ const METHOD: &str = include_str!("method.html");
 /// The names of rows are long: they rather take two lines than push the figures out of sight.
 const STYLE: &str = "td:first-child { white-space: normal; min-width: 22em; }\n\
                      figure.narrow { max-width: 640px; }\n";
-
-/// The colour of a system, told apart also by the colour-blind (Okabe and Ito's palette).
-pub fn colour(system: &str) -> RGBColor {
-    match system {
-        "GStreamer" => RGBColor(213, 94, 0),
-        "ffmpeg" => RGBColor(86, 180, 233),
-        _ => RGBColor(0, 158, 115),
-    }
-}
 
 /// The whole page of these rows.
 pub fn page(rows: &[Value]) -> String {
@@ -58,21 +50,6 @@ fn what(row: &Value) -> &str {
 
 fn system(row: &Value) -> &str {
     row["system"].as_str().unwrap_or_default()
-}
-
-/// A row's samples, from the least to the greatest.
-pub fn samples(row: &Value) -> Vec<f64> {
-    let mut samples: Vec<f64> =
-        row["samples"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-    samples.sort_by(f64::total_cmp);
-    samples
-}
-
-/// The middle of a row's samples; `None` of none.
-pub fn middle(row: &Value) -> Option<f64> {
-    let samples = samples(row);
-    let n = samples.len();
-    (n > 0).then(|| (samples[(n - 1) / 2] + samples[n / 2]) / 2.0)
 }
 
 fn goals(rows: &[Value]) -> String {

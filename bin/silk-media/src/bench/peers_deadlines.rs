@@ -3,7 +3,7 @@
 
 use super::Bench;
 use super::beside::{Beside, OTHERS, PORT};
-use super::deadlines::Load;
+use super::load::Load;
 use super::player::source;
 use crate::peers::{Peer, Receiving, Reception};
 use crate::trouble::Trouble;

@@ -1,6 +1,6 @@
 //! The plots of the experiments: bars beside each other, and points about a line.
 
-use super::page::{colour, middle, samples};
+use super::figures::{colour, middle, samples};
 use serde_json::Value;
 use silk_page::plotters::prelude::*;
 use silk_page::plotters::style::text_anchor::{HPos, Pos, VPos};

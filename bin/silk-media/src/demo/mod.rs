@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
     stage.beside.rate = stage.calibrated(WINDOWS)?;
     let mut runs = Vec::new();
     for schedule in ["deadlines", "in-turn"] {
-        tell(&format!("{} s {}", options.seconds, page::spoken(schedule)));
+        tell(&format!("{} s {}", options.seconds, show::spoken(schedule)));
         runs.push(stage.run(schedule)?);
     }
     let text = page::page(&runs, stage.beside.rate);

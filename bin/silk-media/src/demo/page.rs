@@ -1,7 +1,7 @@
 //! The page of the demonstration: one HTML file that needs nothing but itself.
 
 use super::plot::{PARTS, colour, gone_over_time, shown_over_time, where_time_went};
-use super::show::{Run, SHOWN, Seen};
+use super::show::{Run, SHOWN, Seen, spoken};
 use crate::bench::OTHERS;
 use crate::machine;
 use serde_json::Value;
@@ -9,11 +9,6 @@ use silk_page::{Drawn, Page, escaped, facts, html_table, legend, section};
 
 const STYLE: &str = include_str!("demo.css");
 const METHOD: &str = include_str!("method.html");
-
-/// A schedule, for people.
-pub fn spoken(schedule: &str) -> &'static str {
-    if schedule == "deadlines" { "by deadline" } else { "in turn" }
-}
 
 /// The whole page; the others played `rate` pictures a second each.
 pub fn page(runs: &[Run], rate: f64) -> String {

@@ -80,7 +80,7 @@ impl Run {
             let gone = self.figure(name, "missed") + self.figure(name, "lost");
             format!("{name} {} shown, {gone} missed or lost", self.figure(name, "shown"))
         };
-        format!("{}: {}\n", super::page::spoken(self.schedule), SHOWN.map(|stream| one(&stream)).join("; "))
+        format!("{}: {}\n", spoken(self.schedule), SHOWN.map(|stream| one(&stream)).join("; "))
     }
 }
 
@@ -161,4 +161,9 @@ impl Seen {
         let row = row.iter().map(|look| look.smaller(SMALLER)).zip(changed).collect();
         Some(Self { stream: stream.to_owned(), whole, row })
     }
+}
+
+/// A schedule, for people.
+pub fn spoken(schedule: &str) -> &'static str {
+    if schedule == "deadlines" { "by deadline" } else { "in turn" }
 }

@@ -13,6 +13,7 @@ pub use control::SOCKET;
 pub use describe::{described, misses};
 
 use crate::screen::{Headless, Pngs, ScreenError, Sink, Window, Y4m};
+use crate::stop;
 use crate::trouble::Trouble;
 use report::Report;
 use silk_appliance::DeviceKind;
@@ -25,8 +26,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// What to play and where to.
 #[derive(clap::Args, Debug)]
@@ -327,7 +326,7 @@ fn has_screen() -> bool {
 
 /// Plays to the end, or until the window is closed or the program interrupted.
 pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
-    let stop = interrupted()?;
+    let stop = stop::interrupted()?;
     let played = match &options.file {
         Some(clip) => {
             let report = file::play(clip, options, &stop)?;
@@ -347,16 +346,6 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
         }
     };
     Ok(if played { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Set when somebody wants the program to end.
-pub fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, flag.clone())
-            .map_err(|error| Trouble::Program(format!("signals cannot be caught: {error}")))?;
-    }
-    Ok(flag)
 }
 
 fn print(report: &Report) -> Result<(), Trouble> {
