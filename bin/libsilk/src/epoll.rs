@@ -198,7 +198,7 @@ impl Watchable {
         // Pairs with `is_watched`: one of the two sees the other.
         fence(Ordering::SeqCst);
         let is_it = table::socket(fd).is_some_and(|socket| std::ptr::eq(socket, named));
-        (is_it && (named.is_served() || named.is_undecided())).then_some(one)
+        (is_it && named.may_be_silks()).then_some(one)
     }
 }
 

@@ -226,7 +226,7 @@ unsafe fn missing(there: &[*const c_char]) -> Vec<CString> {
 
 /// Whether a new image would find this socket again.
 pub fn is_carried(socket: &Socket) -> bool {
-    socket.is_served() || socket.is_undecided()
+    socket.may_be_silks()
 }
 
 /// Whether a new image needs more than the environment.

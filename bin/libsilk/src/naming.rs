@@ -65,7 +65,7 @@ fn any_of(socket: &Socket) -> SocketAddr {
     if socket.is(shape::INET6) { SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0) } else { ANY }
 }
 
-/// `bind(2)` of an undecided socket.
+/// `bind(2)` of a socket that silk serves, which has its address, or of one that is undecided.
 ///
 /// # Errors
 /// As Linux, and what the daemon refuses with.

@@ -10,7 +10,8 @@ use crate::socket::{Role, Socket, shape};
 use crate::unserved;
 use silk_control::Reply;
 use std::ffi::c_int;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
 
 /// Who serves a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub fn decided(socket: &'static Socket, reply: Reply, role: Role) -> Answer<Serv
     match reply {
         Reply::Socket { slot, generation } => {
             socket.serve(slot, generation, role);
+            // Pairs with `setsockopt`: what another thread sets just now is seen here, or that silk serves it is seen there.
+            fence(SeqCst);
             options::pass_on_all(socket);
             options::tell_foreign(socket)?;
             socket.early.tell(socket.name());
@@ -79,7 +82,7 @@ pub fn role_of(socket: &Socket) -> Role {
 
 /// Whether Linux serves it, as somebody else has decided meanwhile.
 pub fn is_linuxs(socket: &Socket) -> bool {
-    !socket.is_served() && !socket.is_undecided()
+    !socket.may_be_silks()
 }
 
 /// Passes a call on to Linux, where silk does not serve the socket.

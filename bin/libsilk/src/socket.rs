@@ -187,6 +187,12 @@ impl Socket {
         self.state() == state::UNDECIDED
     }
 
+    /// Whether silk serves it, or may come to: by one look, since another thread may just be naming it, and who asked for the one and
+    /// then for the other could miss both.
+    pub fn may_be_silks(&self) -> bool {
+        matches!(self.state(), state::SERVED | state::UNDECIDED)
+    }
+
     /// The word that says who serves it, as it is now, to sleep on until that is decided.
     pub fn server(&self) -> (&AtomicU32, u32) {
         (&self.state, self.state())

@@ -10,9 +10,10 @@ use crate::options;
 use crate::real;
 use crate::server::or_linux;
 use crate::shutdown;
-use crate::socket::shape;
+use crate::socket::{Socket, shape};
 use crate::table;
 use libc::{c_int, c_void, sockaddr, socklen_t};
+use std::sync::atomic::{Ordering, fence};
 
 /// # Safety
 /// As the C library's.
@@ -29,8 +30,7 @@ pub unsafe extern "C" fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) 
     unsafe {
         let linux = || real::bind(fd, addr, len);
         match table::socket(fd) {
-            Some(socket) if socket.is_served() => done(Err(libc::EINVAL)),
-            Some(socket) if socket.is_undecided() => {
+            Some(socket) if socket.may_be_silks() => {
                 done(or_linux(naming::bind(socket, fd, addr, len), linux))
             }
             _ => linux(),
@@ -45,9 +45,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: as above.
     let linux = || unsafe { real::listen(fd, backlog) };
     match table::socket(fd) {
-        Some(socket) if socket.is_served() || socket.is_undecided() => {
-            done(or_linux(naming::listen(socket, fd, backlog), linux))
-        }
+        Some(socket) if socket.may_be_silks() => done(or_linux(naming::listen(socket, fd, backlog), linux)),
         _ => linux(),
     }
 }
@@ -60,7 +58,7 @@ pub unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_
     unsafe {
         let linux = || real::connect(fd, addr, len);
         match table::socket(fd) {
-            Some(socket) if socket.is_served() || socket.is_undecided() => {
+            Some(socket) if socket.may_be_silks() => {
                 done(or_linux(connect::connect(socket, fd, addr, len), linux))
             }
             _ => linux(),
@@ -157,42 +155,66 @@ pub unsafe extern "C" fn setsockopt(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        match table::found(fd) {
-            Some(socket) if socket.is_served() && len.cast_signed() < 0 => done(Err(libc::EINVAL)),
-            Some(socket) if socket.is_served() => done(options::set(&socket, fd, level, name, value, len)),
-            Some(socket) if socket.is_undecided() => {
-                let result = real::setsockopt(fd, level, name, value, len);
-                // Which algorithms Linux has, and lets this program choose, is Linux's affair.
-                let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-                let asked = groups::read(level, name, value, len);
-                // Of silk's own address and interface Linux knows nothing.
-                let link = groups::names_link(level, name);
-                let own = (link || matches!(asked, Some(Ok(_)))) && groups::is_interface_silks_own();
-                if result != 0 && !congestion && !own {
-                    return result;
-                }
-                if result == 0 {
-                    match options::lets_silk_serve(&socket, fd, (level, name), value, len) {
-                        Ok(true) => {}
-                        decided => return done(decided.map(drop)),
-                    }
-                }
-                // What Linux has taken is well formed, though perhaps not known here.
-                if let Some(Ok(asked)) = asked
-                    && socket.early.note(asked)
-                {
-                    return 0;
-                }
-                match options::remember(&socket, level, name, value, len) {
-                    Ok(true) => 0,
-                    Ok(false) | Err(_) => {
-                        options::note_foreign(&socket, level, name, false);
-                        options::note_interface(&socket, fd, level, name);
-                        result
-                    }
-                }
+        let Some(socket) = table::found(fd) else { return real::setsockopt(fd, level, name, value, len) };
+        // In this order: another thread may just be naming it.
+        if socket.is_undecided() {
+            let result = set_early(&socket, fd, (level, name), value, len);
+            // Pairs with `server::decided`: one of the two sees what the other has done.
+            fence(Ordering::SeqCst);
+            if result != 0 || !socket.is_served() || groups::read(level, name, value, len).is_some() {
+                return result;
             }
-            _ => real::setsockopt(fd, level, name, value, len),
+        }
+        match socket.is_served() {
+            true if len.cast_signed() < 0 => done(Err(libc::EINVAL)),
+            true => done(options::set(&socket, fd, level, name, value, len)),
+            false => real::setsockopt(fd, level, name, value, len),
+        }
+    }
+}
+
+/// `setsockopt` of a socket that nobody serves yet: Linux's socket has it, and it is remembered for silk.
+///
+/// # Safety
+/// As [`setsockopt`].
+unsafe fn set_early(
+    socket: &Socket,
+    fd: c_int,
+    (level, name): (c_int, c_int),
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: as the caller promises; so throughout.
+    unsafe {
+        let result = real::setsockopt(fd, level, name, value, len);
+        // Which algorithms Linux has, and lets this program choose, is Linux's affair.
+        let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+        let asked = groups::read(level, name, value, len);
+        // Of silk's own address and interface Linux knows nothing.
+        let link = groups::names_link(level, name);
+        let own = (link || matches!(asked, Some(Ok(_)))) && groups::is_interface_silks_own();
+        if result != 0 && !congestion && !own {
+            return result;
+        }
+        if result == 0 {
+            match options::lets_silk_serve(socket, fd, (level, name), value, len) {
+                Ok(true) => {}
+                decided => return done(decided.map(drop)),
+            }
+        }
+        // What Linux has taken is well formed, though perhaps not known here.
+        if let Some(Ok(asked)) = asked
+            && socket.early.note(asked)
+        {
+            return 0;
+        }
+        match options::remember(socket, level, name, value, len) {
+            Ok(true) => 0,
+            Ok(false) | Err(_) => {
+                options::note_foreign(socket, level, name, false);
+                options::note_interface(socket, fd, level, name);
+                result
+            }
         }
     }
 }
