@@ -5,7 +5,7 @@
 //! or a device with a single receive ring, all classes live in domain 0 and its policy tells
 //! them apart.
 
-use silk_config::{Class, Config, DeviceKind, Policy, Rule};
+use silk_config::{Class, Config, Congestion, DeviceKind, Policy, Rule};
 use silk_sched::{Reservation, Terms};
 use std::net::IpAddr;
 
@@ -85,7 +85,7 @@ impl Classes {
 
     /// The congestion control of a class's connections, where it has one of its own.
     pub fn congestion(&self, class: usize) -> Option<silk_tcp::Algorithm> {
-        self.classes.get(class).and_then(|(class, _)| class.congestion).map(crate::stack::algorithm)
+        self.classes.get(class).and_then(|(class, _)| class.congestion).map(algorithm)
     }
 
     /// Whether every priority has a domain to itself.
@@ -128,6 +128,15 @@ pub fn terms_of(class: &Class) -> Terms {
         delay: class.delay,
         important: class.important,
         ..Terms::default()
+    }
+}
+
+/// The algorithm of that name.
+pub fn algorithm(name: Congestion) -> silk_tcp::Algorithm {
+    match name {
+        Congestion::Cubic => silk_tcp::Algorithm::Cubic,
+        Congestion::Reno => silk_tcp::Algorithm::Reno,
+        Congestion::Bbr => silk_tcp::Algorithm::Bbr,
     }
 }
 

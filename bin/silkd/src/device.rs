@@ -1,15 +1,15 @@
 //! Opens the devices that are configured, and learns from them what the modules must know of the links: addresses,
 //! routers, who keeps the neighbours, and where packets are received.
 
+use crate::control::moves::tell_of_table;
 use crate::cpus;
-use crate::moving::tell_of_table;
-use crate::priority::{self, Scheduling};
-use crate::receive_thread::Place;
-use crate::receiving::Receiving;
 use crate::say::say;
 use crate::settings::Settings;
 use crate::stack::{self, Links};
 use crate::strangers::Gate;
+use crate::threads::priority::{self, Scheduling};
+use crate::threads::receive_thread::Place;
+use crate::threads::receiving::Receiving;
 use silk_config::{DeviceKind, Napi, XdpMode};
 use silk_device::{End, OpenError, Steered, netlink, packet, tap, xdp};
 use silk_executor::join::{random, tables_of};

@@ -2,10 +2,9 @@
 //! (the interface's addresses, its MTU).
 
 use crate::classes::Classes;
-use crate::ports::{Place, Sides};
-use crate::scout::Recipe;
-use crate::stack;
-use silk_config::Config;
+use crate::places::{Place, Sides, any_like};
+use crate::recipes::Recipe;
+use silk_config::{Config, DeviceKind};
 use silk_modules::ip::Routes;
 use silk_modules::{Device, Standing};
 use silk_path::classify::Refused;
@@ -55,11 +54,6 @@ pub struct Settings {
     pub mtu: u16,
 }
 
-/// Every address of the same IP.
-pub fn any_like(address: IpAddr) -> IpAddr {
-    if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
-}
-
 impl Settings {
     /// The settings of a configuration, before the device is known.
     pub fn new(config: Config, file: PathBuf) -> Self {
@@ -99,12 +93,12 @@ impl Settings {
 
     /// Whether a socket at every address of IPv4 is silk's: where it has one, and where Linux may yet be given one.
     pub fn serves_v4(&self) -> bool {
-        !stack::owns_link(&self.config) || self.addresses.iter().any(IpAddr::is_ipv4)
+        !owns_link(&self.config) || self.addresses.iter().any(IpAddr::is_ipv4)
     }
 
     /// Whether one at every address of IPv6 is: the same, where the graph speaks it.
     pub fn serves_v6(&self) -> bool {
-        let shared = !stack::owns_link(&self.config) && self.speaks_v6;
+        let shared = !owns_link(&self.config) && self.speaks_v6;
         shared || self.addresses.iter().any(IpAddr::is_ipv6)
     }
 
@@ -113,7 +107,7 @@ impl Settings {
     /// nothing to be had from the others, nor from Linux of a group.
     pub fn reserve_at(&self, address: IpAddr, sides: Sides) -> Vec<Place> {
         let several = address.is_unspecified() || self.is_groups(address);
-        if !stack::owns_link(&self.config) || !several {
+        if !owns_link(&self.config) || !several {
             return vec![Place { address, sides }];
         }
         // A port cannot be reserved at a link-local address without naming the link, which may be all there is.
@@ -178,7 +172,7 @@ impl Settings {
         }
         if self.has(remote) {
             // Where Linux does not have them, what is sent to our own addresses comes back to us.
-            return stack::owns_link(&self.config).then_some(remote);
+            return owns_link(&self.config).then_some(remote);
         }
         match remote {
             IpAddr::V4(remote) => self.routes.0.source_of(bound, remote).map(IpAddr::V4),
@@ -190,7 +184,7 @@ impl Settings {
     /// nobody's of whom silk knows where: then Linux knows.
     pub fn source_over_linux(&self, remote: IpAddr) -> Option<IpAddr> {
         let here = remote.is_loopback() || self.addresses.contains(&remote);
-        (!stack::owns_link(&self.config)).then(|| if here { remote } else { any_like(remote) })
+        (!owns_link(&self.config)).then(|| if here { remote } else { any_like(remote) })
     }
 
     /// The first address of a family that means something beyond its link.
@@ -211,6 +205,11 @@ impl Settings {
 /// Whether an address means something beyond its link.
 pub fn is_wide(address: IpAddr) -> bool {
     !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+/// Whether silk answers ARP for its own addresses: where Linux does not share the interface.
+pub fn owns_link(config: &Config) -> bool {
+    config.device.kind != DeviceKind::Xdp
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Writing a slot before it is given out, and taking it back.
 
-use crate::command::Rings;
+use crate::between::sockets::Rings;
 use silk_control::SlotNumber;
 use silk_path::Endpoint;
 use silk_stream::{Arena, kind};

@@ -1,21 +1,15 @@
 //! Puts a domain together: the graph with its modules, the paths that stand from the start,
 //! and the policy. The only place where `path`, `sched`, `modules` and the configuration meet.
 
-use crate::classes::Classes;
-use crate::engine::Engine;
-use crate::scout::Recipe;
+use crate::classes::{Classes, algorithm};
+use crate::recipes::Recipe;
 use crate::settings::Settings;
-use silk_config::{
-    Config, Congestion, DeviceKind, Ecn, Graph as GraphFile, MtuProbing, Percent, Policy as PolicyName,
-    Source,
-};
+use silk_config::{Config, Ecn, Graph as GraphFile, MtuProbing, Percent, Policy as PolicyName, Source};
 use silk_modules::{Device, HeaderTemplate, Setup, Standing, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
-use silk_path::{Attr, Attrs, Catalogue, Endpoint, Graph, Limits, ModuleSpec, Paths};
-use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Member, Policy, Terms, Wfq};
-use std::net::Ipv6Addr;
-use std::sync::Arc;
+use silk_path::{Catalogue, Graph, Limits, ModuleSpec, Paths};
+use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Policy, Wfq};
 
 /// The graph of a server, unless the configuration names another.
 const WEB: &str = include_str!("../../../graphs/web.toml");
@@ -108,10 +102,11 @@ fn graph_file(config: &Config, catalogue: &impl Catalogue) -> Result<GraphFile, 
 /// What is wrong with the graph or with an attribute.
 pub fn recipes(config: &Config) -> Result<Vec<Recipe>, String> {
     let catalogue = catalogue(Setup::new(Tables::with_room(64, 1)));
-    crate::scout::recipes(&graph_file(config, &catalogue)?)
+    crate::recipes::recipes(&graph_file(config, &catalogue)?)
 }
 
-fn set_limits(paths: &mut Paths, classes: &Classes) {
+/// Takes over what the paths of each class may have.
+pub fn set_limits(paths: &mut Paths, classes: &Classes) {
     for (number, (class, _)) in classes.classes.iter().enumerate() {
         paths.classes.set_limits(number as u8, limits(class));
     }
@@ -161,15 +156,6 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
     }
 }
 
-/// The algorithm of that name.
-pub fn algorithm(name: Congestion) -> silk_tcp::Algorithm {
-    match name {
-        Congestion::Cubic => silk_tcp::Algorithm::Cubic,
-        Congestion::Reno => silk_tcp::Algorithm::Reno,
-        Congestion::Bbr => silk_tcp::Algorithm::Bbr,
-    }
-}
-
 /// The policy of a domain with room for `limit` paths.
 pub fn policy(config: &Config, limit: u32) -> Box<dyn Policy + Send> {
     let scheduler = &config.scheduler;
@@ -194,62 +180,4 @@ pub fn speaks_v6(config: &Config) -> Result<bool, String> {
     let catalogue = catalogue(Setup::new(Tables::with_room(64, 1)));
     let file = graph_file(config, &catalogue)?;
     Ok(file.spec().modules.iter().any(|module| module.kind == "ip6"))
-}
-
-/// Whether silk answers ARP for its own addresses: where Linux does not share the interface.
-pub fn owns_link(config: &Config) -> bool {
-    config.device.kind != DeviceKind::Xdp
-}
-
-impl Engine {
-    /// Takes new classes and limits over. Paths keep the class they were made in.
-    pub fn set_classes(&mut self, classes: Arc<Classes>) {
-        set_limits(&mut self.core.paths, &classes);
-        self.classes = classes;
-    }
-
-    /// Makes the paths that stand from the start, of either IP: ARP and neighbour discovery where
-    /// the link is ours, ICMP, the path for fragments, and the one for TCP segments of nobody.
-    ///
-    /// # Errors
-    /// Which path could not be made, and why.
-    pub fn stand(&mut self, owns_link: bool) -> Result<(), String> {
-        let now = silk_executor::clock::now();
-        let nothing = Attrs::new();
-        let listen = nothing.with(Attr::Listen(true));
-        let listen6 = listen.with(Attr::Local(Endpoint::v6(Ipv6Addr::UNSPECIFIED, 0)));
-        let six = self.core.paths.graph().modules().of_kind("ip6").is_some();
-        for (kind, attrs, wanted) in [
-            ("arp", nothing, owns_link),
-            ("ip", nothing, true),
-            ("icmp", nothing, true),
-            ("tcp", listen, true),
-            ("nd", nothing, owns_link),
-            ("igmp", nothing, owns_link),
-            ("mld", nothing, owns_link && six),
-            ("ip6", nothing, true),
-            ("icmp6", nothing, true),
-            ("tcp", listen6, six),
-        ] {
-            let Some(top) = self.core.paths.graph().modules().of_kind(kind).filter(|_| wanted) else {
-                continue;
-            };
-            let attrs = attrs.with(Attr::InputQueue(256)).with(Attr::Class(self.classes.default as u8));
-            let id = self
-                .core
-                .paths
-                .create(top, attrs, None, now, &mut self.core.port)
-                .map_err(|error| format!("no {kind} path: {error}"))?;
-            if matches!(kind, "arp" | "nd") && self.siblings.len() > 1 {
-                self.answers.push(id);
-            }
-            let highest = Terms::PRIORITIES - 1;
-            self.core
-                .policy
-                .admit(Member(id.index), Terms::with_priority(highest))
-                .or_else(|_| self.core.policy.admit(Member(id.index), Terms::default()))
-                .map_err(|refused| format!("the policy refuses the {kind} path: {refused}"))?;
-        }
-        Ok(())
-    }
 }

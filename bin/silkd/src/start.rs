@@ -1,31 +1,29 @@
 //! Starting the daemon, in the order in which things can fail: configuration, device,
 //! executors, control socket. Nothing is left behind by a failed start.
 
-use crate::classes::Classes;
-use crate::closing_apart::ClosingApart;
-use crate::command::Orders;
-use crate::cpus;
-use crate::datagrams::Sibling;
+use crate::between::command::Orders;
+use crate::classes::algorithm;
+use crate::control::closing_apart::ClosingApart;
+use crate::control::server::{self, Server};
 use crate::device::{self, Opened};
-use crate::engine::{Engine, Parts};
-use crate::executor::{Executor, Placement};
-use crate::heir::Heir;
-use crate::host_socket;
-use crate::linux_share::LinuxShare;
-use crate::priority::{self, Scheduling};
-use crate::receiving::Receiving;
-use crate::ringing::{Patience, Ringers};
+use crate::domain::engine::{Engine, Parts};
+use crate::domain::executor::{Executor, Placement};
+use crate::domain::host_socket;
+use crate::domain::sibling::Sibling;
+use crate::domain::sleep::Sleeper;
 use crate::say::{self, say};
-use crate::server::{self, Server};
-use crate::settings::Settings;
-use crate::sleep::Sleeper;
-use crate::stack;
-use crate::stepping_down::{RealTime, SteppingDown};
-use crate::sys;
-use crate::watchdog::{self, Watched};
+use crate::settings::{Settings, owns_link};
+use crate::tables::configure;
+use crate::threads::heir::Heir;
+use crate::threads::linux_share::LinuxShare;
+use crate::threads::priority::{self, Scheduling};
+use crate::threads::receiving::Receiving;
+use crate::threads::ringing::{Patience, Ringers};
+use crate::threads::stepping_down::{RealTime, SteppingDown};
+use crate::threads::watchdog::{self, Watched};
+use crate::{cpus, stack, sys};
 use silk_config::{Config, Device, Policy, Scheduler, Source, Unlisted, Unreadable};
 use silk_device::{End, Receive, Transmit, netlink, several};
-use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::mail::mail;
 use silk_stream::wake;
 use std::os::fd::{AsFd, OwnedFd};
@@ -189,32 +187,6 @@ fn named(device: &Device) -> String {
     device.vlan.map_or(name.to_owned(), |vlan| format!("{name} VLAN {vlan}"))
 }
 
-/// Writes addresses, rules and domains into the classifier's tables, all at once.
-///
-/// # Errors
-/// There are more addresses or rules than the tables hold.
-pub fn configure(tables: &Tables, settings: &Settings, classes: &Classes) -> Result<(), String> {
-    let own = stack::owns_link(&settings.config);
-    let rules: Vec<ClassRule> = classes
-        .rules
-        .iter()
-        .map(|(class, rule)| ClassRule {
-            source: rule.source.map(|source| (source.address(), source.length())),
-            dscp: rule.dscp.map(|dscp| dscp.get()),
-            local_port: rule.local_port,
-            domain: classes.domain(*class) as u8,
-        })
-        .collect();
-    let default = classes.domain(classes.default) as u8;
-    let domains = Domains { default, fragment: default, control: default };
-    // On a shared interface ARP, echo and fragments stay Linux's; errors about our own
-    // packets come to us all the same.
-    let owned = Owned { arp: own, icmp: own, fragments: own };
-    tables.configure(owned, domains, &rules, &settings.addresses).map_err(|_| {
-        "the interface has more addresses, or the classes more rules, than the classifier holds".into()
-    })
-}
-
 /// Where a domain's frames arrive, and where they leave over each device.
 type DomainEnd = (Box<dyn Receive>, Vec<Box<dyn Transmit>>);
 
@@ -243,7 +215,7 @@ fn executors(
     settings: &Settings,
     opened: &Opened,
     mut ends: Vec<Vec<End>>,
-    events: &silk_stream::mail::Sender<crate::command::Event>,
+    events: &silk_stream::mail::Sender<crate::between::event::Event>,
     control_event: &Arc<OwnedFd>,
     (real_time, ringers): (&RealTime, &Ringers),
 ) -> Result<Started, String> {
@@ -294,7 +266,7 @@ fn executors(
             largest_ring: settings.config.memory.largest_ring.get() as u32,
             listen: settings.config.listen.clone(),
             keepalive: settings.config.tcp.keepalive,
-            congestion: stack::algorithm(settings.config.tcp.congestion),
+            congestion: algorithm(settings.config.tcp.congestion),
             tables: opened.tables.clone(),
             events: events.clone(),
             control_event: control_event.clone(),
@@ -307,7 +279,7 @@ fn executors(
         let domain = parts.domain;
         let placement = placement(settings, domain);
         let mut engine = Engine::new(parts);
-        engine.stand(stack::owns_link(&settings.config))?;
+        engine.stand(owns_link(&settings.config))?;
         let others = (opened.receiving.clone(), real_time.clone(), ringers.clone());
         let executor = Executor::new(engine, queue, sleeper, others);
         let thread = std::thread::Builder::new().name(format!("silk-domain-{domain}"));

@@ -1,0 +1,110 @@
+//! What executors tell the control thread.
+
+use crate::between::names::{FamilyIndex, SocketName};
+use silk_control::{Refusal, Reply, SlotNumber};
+use silk_path::Advertised;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// What an executor tells the control thread.
+#[derive(Debug)]
+pub enum Event {
+    /// No executor uses the listening socket any more.
+    ListenerFree {
+        /// The socket.
+        name: SocketName,
+        /// Its record.
+        listener: u32,
+    },
+    /// No executor knows a thread any more that has ended.
+    ThreadFree {
+        /// The family.
+        family: FamilyIndex,
+        /// Its record.
+        thread: u32,
+    },
+    /// A connected or datagram socket is gone; its slot has been returned.
+    SocketGone {
+        /// The socket.
+        name: SocketName,
+    },
+    /// The executor has ended what it had of a family that is gone.
+    FamilyEnded {
+        /// The family.
+        family: FamilyIndex,
+        /// Its connections that go on, for they were closed in order: each is told of once more when it is gone.
+        going_on: Vec<SlotNumber>,
+    },
+    /// The executor has let go of a socket that the program keeps (`Command::Disconnect`).
+    Disconnected {
+        /// The socket.
+        name: SocketName,
+    },
+    /// What became of `Command::Priority`.
+    Prioritised {
+        /// Whom to answer.
+        peer: u64,
+        /// The answer.
+        outcome: Result<(), Refusal>,
+    },
+    /// Every executor has obeyed a `Command::File`.
+    FileKnown(FileKnown),
+    /// Every executor has obeyed what a lifeline waits for.
+    Answered {
+        /// The lifeline.
+        peer: u64,
+        /// What it is told.
+        reply: Reply,
+    },
+    /// A path needs the Ethernet address of a neighbour: Linux is to find it.
+    Resolve {
+        /// The device that it is beside.
+        device: u8,
+        /// The neighbour.
+        address: IpAddr,
+    },
+    /// What routers of a link of silk's own advertise is this from now on.
+    Routers(Advertised),
+    /// Another station on a link of silk's own has this address.
+    Duplicate {
+        /// The address.
+        address: IpAddr,
+        /// The station's Ethernet address.
+        station: [u8; 6],
+    },
+    /// Another station on a link of silk's own claims this address, which silk keeps.
+    Claimed {
+        /// The address.
+        address: IpAddr,
+        /// The station's Ethernet address.
+        station: [u8; 6],
+    },
+    /// A program let the executor wait that rang one of its event sets (`ringing.rs`).
+    KeptWaiting {
+        /// The program's family.
+        family: FamilyIndex,
+    },
+    /// A router on a link of silk's own does not answer one of the domains.
+    RouterLost(Ipv6Addr),
+    /// A router said, and it is believed, that packets to a destination are better given to another first hop.
+    Redirected {
+        /// The router.
+        router: IpAddr,
+        /// Where the packets go.
+        destination: IpAddr,
+        /// The first hop.
+        hop: IpAddr,
+    },
+}
+
+/// What every executor knows of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileKnown {
+    /// The family.
+    pub family: FamilyIndex,
+    /// The place among its files.
+    pub place: u32,
+    /// Which use of the place is meant.
+    pub generation: u32,
+    /// That its file is there; else that it is there no more.
+    pub is_there: bool,
+}

@@ -1,0 +1,294 @@
+//! Families and their processes at the control thread: who joins, forks, waits in `accept`,
+//! watches with event sets, and what happens when a lifeline hangs up.
+
+use crate::between::answer::Answer;
+use crate::between::command::{Command, Orders};
+use crate::between::event::Event;
+use crate::between::obeyed::Obeyed;
+use crate::between::thread_end::ThreadEnd;
+use crate::classes::algorithm;
+use crate::control::family::{Family, Process, State};
+use crate::control::server::{Member, Server};
+use crate::control::token::random_token;
+use crate::say::say;
+use crate::settings::Settings;
+use crate::threads::program_thread::ProgramThread;
+use crate::threads::thread_number;
+use rustix::event::epoll;
+use silk_control::{Refusal, Reply};
+use silk_stream::{Arena, Sizes, Usual};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+impl Server {
+    pub(crate) fn found_family(
+        &mut self,
+        program: String,
+        begin: impl FnOnce(&mut Family),
+    ) -> Result<u32, Refusal> {
+        let sizes = Sizes {
+            rings: self.settings.config.memory.arena.get() as usize,
+            domains: self.orders.len() as u32,
+        };
+        if self.budget.is_over() {
+            let why = format!(
+                "{program} is one program too many: the rings of those that run use {} MB, and [memory] total is {} MB",
+                self.budget.used() >> 20,
+                self.budget.most() >> 20,
+            );
+            return Err(Refusal { errno: libc::ENOMEM, why });
+        }
+        let arena = Arena::create_within(sizes, &self.budget)
+            .map_err(|e| Refusal { errno: libc::ENOMEM, why: format!("no arena for {program}: {e}") })?;
+        let doorbells =
+            self.orders.iter().map(Orders::doorbell).collect::<io::Result<Arc<_>>>().map_err(|e| {
+                let errno = e.raw_os_error().unwrap_or(libc::EMFILE);
+                Refusal { errno, why: format!("{program} has nothing to wake an executor by: {e}") }
+            })?;
+        arena.heed_budget();
+        // One that is old may be there still when the numbers begin again.
+        let is_taken = |index| self.families.contains_key(&index) || self.departed.contains_key(&index);
+        while is_taken(self.next_family) {
+            self.next_family = self.next_family.wrapping_add(1);
+        }
+        let index = self.next_family;
+        self.next_family = index.wrapping_add(1);
+        show_usual(&self.settings, &arena.header().usual);
+        arena.header().ways.store(self.settings.ways.word(), SeqCst);
+        let mut family = Family::new(index, random_token(), arena.clone(), program);
+        family.doorbells = doorbells;
+        begin(&mut family);
+        let priorities = family.priorities.clone();
+        self.families.insert(index, family);
+        for orders in &self.orders {
+            let _ = orders.give(Command::Family {
+                family: index,
+                arena: arena.clone(),
+                priorities: priorities.clone(),
+            });
+        }
+        Ok(index)
+    }
+
+    /// A lifeline keeps one family, in one way: it could let go of no other when it hangs up.
+    fn is_nobodys(&self, number: u64) -> Result<(), Refusal> {
+        if self.peers.get(&number).is_none_or(|p| p.member.is_some()) {
+            return Err(Refusal { errno: libc::EALREADY, why: "this process is attached already".into() });
+        }
+        Ok(())
+    }
+
+    /// A family for a program to be started.
+    pub(crate) fn found(&mut self, number: u64) -> Result<Reply, Refusal> {
+        self.is_nobodys(number)?;
+        let index = self.found_family("silk run".into(), |family| family.founders = 1)?;
+        self.set_member(number, index, Member::Founder);
+        Ok(Reply::Family { family: self.families[&index].token })
+    }
+
+    pub(crate) fn attach(&mut self, number: u64, version: &str, token: Option<u64>, program: String) {
+        let reply = self.try_attach(number, version, token, program);
+        match reply {
+            Err(refusal) => self.reply(number, &Reply::Refused(refusal), &[]),
+            Ok((index, process)) => {
+                let family = &self.families[&index];
+                let attached =
+                    Reply::Attached { family: family.token, process, domains: self.orders.len() as u32 };
+                let arena = family.arena.clone();
+                let doorbells = family.doorbells.clone();
+                let mut fds = vec![arena.file()];
+                fds.extend(doorbells.iter().map(AsFd::as_fd));
+                self.reply(number, &attached, &fds);
+            }
+        }
+    }
+
+    pub(crate) fn try_attach(
+        &mut self,
+        number: u64,
+        version: &str,
+        token: Option<u64>,
+        program: String,
+    ) -> Result<(u32, u32), Refusal> {
+        let ours = env!("CARGO_PKG_VERSION");
+        if version != ours {
+            let why = format!("libsilk is version {version}, silkd is {ours}: restart the older one");
+            return Err(Refusal { errno: libc::EPROTO, why });
+        }
+        self.is_nobodys(number)?;
+        let known = token.and_then(|t| self.families.values().find(|f| f.token == t).map(|f| f.index));
+        let index = match known {
+            Some(index) => index,
+            None => self.found_family(program.clone(), |_| {})?,
+        };
+        let pid = self.peers.get(&number).and_then(|p| p.pid);
+        let Some(family) = self.families.get_mut(&index) else {
+            return Err(Refusal { errno: libc::ESRCH, why: "that family is gone".into() });
+        };
+        if family.program == "silk run" {
+            family.program = program;
+        }
+        if !family.has_room() {
+            return Err(Refusal { errno: libc::EAGAIN, why: "this program has too many processes".into() });
+        }
+        let process = family.join(pid);
+        self.set_member(number, index, Member::Process(process));
+        Ok((index, process))
+    }
+
+    /// A record for a thread of a process, which answers to it when every executor knows the thread.
+    pub(crate) fn thread(
+        &mut self,
+        number: u64,
+        (family, process): (u32, u32),
+        tid: u32,
+        answer: &Arc<Answer>,
+    ) -> Result<Reply, Refusal> {
+        let pid = self.peers.get(&number).and_then(|p| p.pid);
+        let found = pid.and_then(|pid| Some((pid, thread_number::find(pid, tid)?)));
+        let held = found.map(|(pid, found)| Ok((pid, ProgramThread::of(found)?))).transpose();
+        let held = held.map_err(|error: io::Error| Refusal {
+            errno: libc::EAGAIN,
+            why: format!("thread {tid} cannot be told from others: {error}"),
+        })?;
+        // One that ended before it was held may have been replaced by another process's.
+        let Some((_, held)) = held.filter(|(pid, held)| thread_number::is_of(*pid, held.tid())) else {
+            let why = format!("thread {tid} is not a thread of the process that asks");
+            return Err(Refusal { errno: libc::EPERM, why });
+        };
+        let too_many =
+            || Refusal { errno: libc::EAGAIN, why: "this program has too many threads waiting".into() };
+        let known = self.families.get_mut(&family).ok_or_else(too_many)?;
+        let thread = known.take_thread(process).ok_or_else(too_many)?;
+        let held = Arc::new(held);
+        self.watched.add(&held, thread, known.priorities.clone(), known.arena.clone());
+        self.set_reserves(family);
+        self.tell_all(|| Command::Thread {
+            family,
+            thread,
+            end: ThreadEnd { process, thread: held.clone() },
+            answer: answer.clone(),
+        });
+        Ok(Reply::Thread { thread })
+    }
+
+    /// A number for an event set of a process, which answers to it when every executor knows what to write.
+    pub(crate) fn bell(
+        &mut self,
+        (family, process): (u32, u32),
+        event: Option<Arc<OwnedFd>>,
+        answer: &Arc<Answer>,
+    ) -> Result<Reply, Refusal> {
+        let event = event
+            .ok_or_else(|| Refusal { errno: libc::EINVAL, why: "an event set needs its eventfd".into() })?;
+        let known = self.families.get_mut(&family).filter(|known| known.bells_ring);
+        let bell = known.and_then(|known| known.take_bell(process));
+        let bell = bell.ok_or_else(|| Refusal {
+            errno: libc::ENOSPC,
+            why: "this program has too many event sets".into(),
+        })?;
+        self.tell_all(|| Command::Bell { family, bell, event: event.clone(), answer: answer.clone() });
+        Ok(Reply::Bell { bell })
+    }
+
+    /// A program let an executor wait that rang one of its event sets: none of them is rung any more.
+    pub(crate) fn ring_no_more(&mut self, family: u32) {
+        let Some(known) = self.families.get_mut(&family) else { return };
+        if std::mem::replace(&mut known.bells_ring, false) {
+            say!(
+                "silkd: {}: it has made an eventfd of libsilk's block, and filled it: its event sets are told of nothing any more",
+                known.program
+            );
+        }
+        let bells: Vec<u32> = known.processes.values().flat_map(|process| process.bells.clone()).collect();
+        bells.into_iter().for_each(|bell| self.tell_all(|| Command::BellGone { family, bell }));
+    }
+
+    /// A thread has ended.
+    pub(crate) fn thread_gone(&self, family: u32, thread: u32) {
+        let free = Event::ThreadFree { family, thread };
+        let obeyed = Obeyed::telling(free, &self.report_events, &self.event);
+        self.tell_all(|| Command::ThreadGone { family, thread, obeyed: obeyed.clone() });
+    }
+
+    /// The threads and event sets of a process are gone.
+    pub(crate) fn let_go(&self, family: u32, gone: &Process) {
+        gone.threads.iter().for_each(|thread| self.thread_gone(family, *thread));
+        gone.bells.iter().for_each(|bell| self.tell_all(|| Command::BellGone { family, bell: *bell }));
+    }
+
+    /// How many waiters are kept for the higher classes depends on how many there are.
+    pub(crate) fn set_reserves(&self, family: u32) {
+        let Some(known) = self.families.get(&family) else { return };
+        let reserve = self.settings.reserve(known.thread_count());
+        for slot in known.sockets.iter().filter(|(_, s)| s.state == State::Listening).map(|(slot, _)| *slot) {
+            let number = known.arena.slot(slot).map(|record| record.listener.load(SeqCst));
+            if let Some(listener) = number.and_then(|n| known.arena.listener(n)) {
+                listener.reserve.store(reserve, SeqCst);
+            }
+        }
+    }
+
+    /// A lifeline hung up: whoever held it is gone.
+    pub(crate) fn hang_up(&mut self, number: u64) {
+        let Some(peer) = self.peers.remove(&number) else { return };
+        self.deaf.remove(&number);
+        self.aside.remove(&number);
+        let _ = epoll::delete(&self.epoll, peer.line.as_fd());
+        // With it goes what was sent and nobody has heard.
+        peer.line.end();
+        self.closing.close(peer.line.into_descriptor());
+        let Some((index, member)) = peer.member else { return };
+        let Some(family) = self.families.get_mut(&index) else { return };
+        match member {
+            Member::Founder => family.founders -= 1,
+            Member::Process(process) => {
+                let (last, gone) = family.leave(process);
+                self.let_go(index, &gone);
+                // A socket that was on its way is closed in order as on Linux, and no executor knows who held it.
+                let is_passed = gone.ticket.is_some();
+                let died = !is_passed && !gone.executes;
+                for (slot, socket) in last {
+                    self.close(index, slot, &socket, died);
+                }
+                if !is_passed {
+                    self.tell_all(|| Command::ProcessGone { family: index, process, died });
+                }
+            }
+        }
+        if self.families.get(&index).is_some_and(Family::is_deserted) {
+            self.take_leave(index);
+            self.tell_all(|| Command::FamilyGone { family: index });
+        }
+    }
+}
+
+/// Lets programs see what their sockets have that wish nothing.
+fn show_usual(settings: &Settings, usual: &Usual) {
+    let tcp = &settings.config.tcp;
+    let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    usual.congestion.store(algorithm(tcp.congestion).number().into(), SeqCst);
+    usual.syn_retries.store(tcp.syn_retries.into(), SeqCst);
+    usual.linger.store(seconds(tcp.fin_wait), SeqCst);
+    usual.keep_idle.store(seconds(tcp.keepalive.idle), SeqCst);
+    usual.keep_interval.store(seconds(tcp.keepalive.interval), SeqCst);
+    usual.keep_count.store(tcp.keepalive.probes.into(), SeqCst);
+    usual.mtu.store(settings.mtu.into(), SeqCst);
+    usual.largest_ring.store(settings.config.memory.largest_ring.get() as u32, SeqCst);
+    let shared = usual.interfaces.iter().zip(&settings.interfaces);
+    shared.for_each(|(to, interface)| to.store(*interface, SeqCst));
+    usual
+        .broadcasts
+        .iter()
+        .zip(settings.broadcasts())
+        .for_each(|(to, everyone)| to.store(everyone.into(), SeqCst));
+    let first = settings.addresses.iter().find_map(|address| match address {
+        IpAddr::V4(address) => Some(u32::from(*address)),
+        IpAddr::V6(_) => None,
+    });
+    usual.address.store(first.unwrap_or(0), SeqCst);
+}

@@ -1,0 +1,32 @@
+//! The control thread: lifelines in, orders out. It decides who serves what, and is never on the path of data.
+
+pub mod attaching;
+pub mod closing_apart;
+pub mod control_socket;
+pub mod departed;
+pub mod descriptors;
+pub mod disconnecting;
+pub mod family;
+pub mod files;
+pub mod giving_back;
+pub mod groups;
+pub mod joining;
+pub mod leaving;
+pub mod low_ports;
+pub mod making_spares;
+pub mod moves;
+pub mod moving;
+pub mod naming;
+pub mod ports;
+pub mod prioritise;
+pub mod putting_aside;
+pub mod reloading;
+pub mod reporting;
+pub mod scout;
+pub mod server;
+pub mod serving_files;
+pub mod shortage;
+pub mod spares;
+pub mod telling;
+pub mod token;
+pub mod welcoming;

@@ -1,0 +1,71 @@
+//! `silk reload`: classes and limits of a running daemon, and whom it refuses, each wholly, and nothing where there is a fault.
+
+use crate::between::command::Command;
+use crate::classes::Classes;
+use crate::control::server::Server;
+use silk_config::{Class, Config, Source};
+use silk_control::Refusal;
+use silk_path::classify::Refused;
+use std::sync::Arc;
+
+impl Server {
+    /// Reads the configuration again, and the file of `[refuse]`. Classes with their limits take effect, all or none, and who is refused
+    /// does; what else changed, or classes that need a restart, is named and left.
+    pub(crate) fn reload(&mut self) -> Result<(Vec<String>, Vec<String>), Refusal> {
+        let refuse = |why: String| Refusal { errno: libc::EINVAL, why };
+        let source = Source::read(&self.settings.file).map_err(|e| refuse(e.to_string()))?;
+        let new = Config::try_from(&source).map_err(|faults| refuse(faults.to_string()))?;
+        let refused = new.refuse.everybody(&source.name).map_err(|why| refuse(why.to_string()))?;
+        let differences = self.settings.config.differences(&new);
+        let mut restart: Vec<String> = differences.restart.iter().map(|key| (*key).to_owned()).collect();
+        let mut applied = Vec::new();
+        if !differences.classes.is_empty() {
+            if self.reload_classes(new.classes).map_err(refuse)? {
+                applied = differences.classes;
+            } else {
+                restart.push("the priorities of the classes: there is one executor for each".to_owned());
+            }
+        }
+        self.settings.config.refuse = new.refuse;
+        // What is in its file may differ, too.
+        if refused != *self.settings.refused {
+            applied.push(format!("who is refused: {refused}"));
+            self.refuse(refused);
+        }
+        Ok((applied, restart))
+    }
+
+    /// From now on these are refused, for whom there is room.
+    fn refuse(&mut self, refused: Refused) {
+        let _ = self.tables.refuse(&refused);
+        let refused = Arc::new(refused);
+        self.settings.refused = refused.clone();
+        self.tell_all(|| Command::Refused(refused.clone()));
+    }
+
+    /// From now on there are these classes; `false`, and nothing is changed, where that needs a restart.
+    fn reload_classes(&mut self, classes: Vec<Class>) -> Result<bool, String> {
+        let mut config = self.settings.config.clone();
+        config.classes = classes;
+        let mut classes = Classes::new(&config);
+        if self.settings.joined {
+            classes.join();
+        }
+        if classes.priorities != self.settings.classes.priorities {
+            return Ok(false);
+        }
+        crate::tables::configure(&self.tables, &self.settings, &classes)?;
+        if let Err(error) = self.gate.set_openings(&classes) {
+            // It took the old ones before.
+            let _ = crate::tables::configure(&self.tables, &self.settings, &self.settings.classes);
+            let _ = self.gate.set_openings(&self.settings.classes);
+            return Err(error.to_string());
+        }
+        self.settings.config = config;
+        self.settings.classes = classes.clone();
+        let classes = Arc::new(classes);
+        self.take_spares_back(true);
+        self.tell_all(|| Command::Classes(classes.clone()));
+        Ok(true)
+    }
+}

@@ -1,0 +1,658 @@
+//! The control thread: lifelines in, orders out. One loop over the control socket, every
+//! process's lifeline, the executors' events and the signals; nothing here is on the path
+//! of data.
+
+use crate::between::answer::Answer;
+use crate::between::command::{Command, Orders};
+use crate::between::event::Event;
+use crate::control::closing_apart::ClosingApart;
+use crate::control::control_socket;
+use crate::control::departed::Departed;
+use crate::control::descriptors::{is_eventfd, is_lifeline};
+use crate::control::family::{Family, NotPassed};
+use crate::control::groups::Groups;
+use crate::control::ports::Ports;
+use crate::control::token::random_token;
+use crate::first::First;
+use crate::legible::legible;
+use crate::own_memory;
+use crate::places::Share;
+use crate::say::say;
+use crate::settings::Settings;
+use crate::strangers::Gate;
+use crate::threads::receiving::Receiving;
+use crate::threads::ringing::{Ringers, Ringing};
+use crate::threads::watchdog::Watched;
+use rustix::event::epoll;
+use silk_config::ByteSize;
+use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
+use silk_device::netlink::{Finder, Found};
+use silk_path::classify::Tables;
+use silk_path::classify::layout::DEVICES;
+use silk_stream::Budget;
+use silk_stream::mail::{Receiver, Sender};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Instant;
+
+/// epoll data of what is no lifeline.
+pub(crate) const LISTENER: u64 = 0;
+const EVENTS: u64 = 1;
+const SIGNALS: u64 = 2;
+/// Of the first device; the others' follow.
+const NEIGHBOURS: u64 = 3;
+const FIRST_LIFELINE: u64 = 16;
+
+/// Who is at the other end of a lifeline.
+pub(crate) struct Peer {
+    pub(crate) line: Lifeline,
+    pub(crate) member: Option<(u32, Member)>,
+    /// Known to the kernel; of a child, from its first message on.
+    pub(crate) pid: Option<u32>,
+    /// What it has had no room for yet.
+    pub(crate) owed: VecDeque<Reply>,
+    /// It has sent descriptors that nobody asked for.
+    pub(crate) sends_unasked: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Member {
+    Founder,
+    Process(u32),
+}
+
+/// Why the loop ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// A signal asked for it.
+    Signal,
+}
+
+/// The control thread's state.
+pub struct Server {
+    pub(crate) settings: Settings,
+    pub(crate) socket: OwnedFd,
+    pub(crate) epoll: OwnedFd,
+    pub(crate) signals: OwnedFd,
+    pub(crate) peers: BTreeMap<u64, Peer>,
+    pub(crate) next_peer: u64,
+    /// Those of them that have had no room for an answer, since when.
+    pub(crate) deaf: BTreeMap<u64, Instant>,
+    /// What is not looked at for now, of them and the control socket.
+    pub(crate) aside: BTreeSet<u64>,
+    pub(crate) families: BTreeMap<u32, Family>,
+    pub(crate) next_family: u32,
+    /// Families that are gone while connections of theirs go on.
+    pub(crate) departed: BTreeMap<u32, Departed>,
+    /// What the arenas of all families may use.
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) orders: Vec<Orders>,
+    pub(crate) ports: Ports,
+    /// Who is in which group.
+    pub(crate) groups: Groups,
+    pub(crate) events: Receiver<Event>,
+    pub(crate) event: Arc<OwnedFd>,
+    /// What makes room for whoever comes when no descriptor is left, to tell him so.
+    pub(crate) spare: Option<OwnedFd>,
+    pub(crate) report_events: Sender<Event>,
+    pub(crate) unserved: BTreeMap<(String, String), u64>,
+    pub(crate) tables: Tables,
+    /// What is let in of what belongs to no path.
+    pub(crate) gate: Gate,
+    pub(crate) neighbours: Vec<Finder>,
+    /// The address of silk's own, and the station that claims it, of which people heard last.
+    pub(crate) claimed: Option<(IpAddr, [u8; 6])>,
+    /// Which interfaces people have been told of that they are gone.
+    pub(crate) told_of_gone: [bool; DEVICES],
+    /// When it was last looked how the interface stands.
+    pub(crate) looked: Option<Instant>,
+    /// When it was last looked which files are still there, and which are still used.
+    pub(crate) files_looked_at: [Instant; 2],
+    /// When the free rings in the families' books were looked at last.
+    pub(crate) rings_looked_at: Instant,
+    /// Everybody has been told that memory for rings is short.
+    pub(crate) shortage_told: bool,
+    /// The threads whose priority the watchdog may take away.
+    pub(crate) watched: Watched,
+    /// The threads that receive.
+    pub(crate) receiving: Receiving,
+    /// What programs have sent is closed there.
+    pub(crate) closing: ClosingApart,
+    /// By which the watchdog knows that a message is received: the kernel closes what comes beside it if there is no
+    /// descriptor for that, and may have to wait there.
+    pub(crate) ringing: Ringing,
+}
+
+/// What the server is made of.
+pub struct Parts {
+    /// The validated configuration.
+    pub settings: Settings,
+    /// A way to each domain's executor.
+    pub orders: Vec<Orders>,
+    /// Where the executors report.
+    pub events: (Sender<Event>, Receiver<Event>),
+    /// Becomes readable on SIGINT, SIGTERM, SIGHUP and SIGIO.
+    pub signals: OwnedFd,
+    /// Where executors ask for neighbours to be found, by device, if Linux keeps them.
+    pub neighbours: Vec<Finder>,
+    /// What wakes the control thread when there are events.
+    pub event: Arc<OwnedFd>,
+    /// The classifier's tables.
+    pub tables: Tables,
+    /// What is let in of what belongs to no path.
+    pub gate: Gate,
+    /// What the watchdog looks at.
+    pub watched: Watched,
+    /// The threads that receive.
+    pub receiving: Receiving,
+    /// Where what programs have sent is closed.
+    pub closing: ClosingApart,
+    /// Whom the watchdog interrupts that waits for long: the calling thread, too.
+    pub ringers: Ringers,
+}
+
+impl Server {
+    /// Opens the control socket.
+    ///
+    /// # Errors
+    /// A sentence that says which file could not be opened and what to do.
+    pub fn open(parts: Parts) -> Result<Self, String> {
+        let socket = control_socket::open(&parts.settings.config.control)?;
+        let failed = |error: io::Error| format!("the control thread has nothing to wait on: {error}");
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        let total = parts.settings.config.memory.total.map_or_else(|| own_memory::bytes() / 2, ByteSize::get);
+        let server = Self {
+            budget: Budget::of(total),
+            settings: parts.settings,
+            socket,
+            epoll,
+            signals: parts.signals,
+            peers: BTreeMap::new(),
+            next_peer: FIRST_LIFELINE,
+            deaf: BTreeMap::new(),
+            aside: BTreeSet::new(),
+            families: BTreeMap::new(),
+            next_family: 0,
+            departed: BTreeMap::new(),
+            orders: parts.orders,
+            ports: Ports::default(),
+            groups: Groups::default(),
+            events: parts.events.1,
+            report_events: parts.events.0,
+            unserved: BTreeMap::new(),
+            spare: parts.event.try_clone().ok(),
+            event: parts.event,
+            tables: parts.tables,
+            gate: parts.gate,
+            neighbours: parts.neighbours,
+            claimed: None,
+            told_of_gone: [false; DEVICES],
+            looked: None,
+            files_looked_at: [Instant::now(); 2],
+            rings_looked_at: Instant::now(),
+            shortage_told: false,
+            watched: parts.watched,
+            receiving: parts.receiving,
+            closing: parts.closing,
+            ringing: parts.ringers.join(),
+        };
+        server.watch(server.socket.as_fd(), LISTENER).map_err(failed)?;
+        server.watch(server.signals.as_fd(), SIGNALS).map_err(failed)?;
+        server.watch(server.event.as_fd(), EVENTS).map_err(failed)?;
+        for (finder, name) in server.neighbours.iter().zip(NEIGHBOURS..FIRST_LIFELINE) {
+            server.watch(finder.fd(), name).map_err(failed)?;
+        }
+        Ok(server)
+    }
+
+    pub(crate) fn watch(&self, fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(data), epoll::EventFlags::IN)?)
+    }
+
+    /// Serves until a signal ends it.
+    ///
+    /// # Errors
+    /// The kernel's, when it cannot wait any more.
+    pub fn run(&mut self) -> io::Result<Ended> {
+        let mut ready = Vec::with_capacity(64);
+        loop {
+            ready.clear();
+            let pause = self.pause();
+            let pause =
+                rustix::fs::Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: pause.subsec_nanos().into() };
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), Some(&pause)) {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other?,
+            };
+            // Before they are taken: what is told of later wakes again.
+            if ready.iter().any(|event| event.data.u64() == EVENTS) {
+                silk_stream::wake::drain(self.event.as_fd());
+            }
+            self.take_events();
+            self.follow_link();
+            self.take_spares_back(false);
+            self.ports.tidy(Instant::now());
+            self.look_at_files_now_and_then(Instant::now());
+            self.look_at_memory();
+            self.give_back_now_and_then(Instant::now());
+            self.let_go_of_the_deaf(Instant::now());
+            self.hear_again();
+            for event in &ready {
+                match event.data.u64() {
+                    LISTENER => self.welcome(),
+                    EVENTS => {}
+                    name @ NEIGHBOURS..FIRST_LIFELINE => self.hear_neighbours((name - NEIGHBOURS) as u8),
+                    SIGNALS => {
+                        if self.signalled() {
+                            return Ok(Ended::Signal);
+                        }
+                    }
+                    peer => self.hear(peer),
+                }
+            }
+        }
+    }
+
+    /// Whether the signal ends the daemon; SIGHUP reloads.
+    fn signalled(&mut self) -> bool {
+        let mut info = [0u8; 128];
+        let Ok(length) = rustix::io::read(&self.signals, &mut info) else { return false };
+        let number =
+            info.get(..4).filter(|_| length == 128).map(|n| i32::from_ne_bytes([n[0], n[1], n[2], n[3]]));
+        match number {
+            Some(libc::SIGHUP) => {}
+            Some(libc::SIGIO) => {
+                self.let_go_of_files(0);
+                return false;
+            }
+            _ => return true,
+        }
+        match self.reload() {
+            Ok((applied, restart)) => {
+                applied.iter().for_each(|line| say!("silkd: reloaded: {line}"));
+                restart.iter().for_each(|line| say!("silkd: needs a restart: {line}"));
+            }
+            Err(refusal) => say!("silkd: nothing reloaded: {}", refusal.why),
+        }
+        false
+    }
+
+    fn take_events(&mut self) {
+        while let Ok(event) = self.events.receive() {
+            match event {
+                Event::ListenerFree { name, listener } => {
+                    let Some(family) = self.families.get_mut(&name.family) else { continue };
+                    family.return_listener(listener);
+                    if !self.listens_no_longer(name) && !self.has_left(name) {
+                        self.retire(name);
+                    }
+                }
+                Event::ThreadFree { family, thread } => {
+                    if let Some(family) = self.families.get_mut(&family) {
+                        family.return_thread(thread);
+                    }
+                }
+                Event::Disconnected { name } => _ = self.has_left(name),
+                Event::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
+                Event::SocketGone { name } => {
+                    self.departed_gone(name.family, name.slot);
+                    let known = self.families.get_mut(&name.family);
+                    let gone = known.and_then(|known| {
+                        let socket = known.sockets.remove(&name.slot)?;
+                        known.return_rings(socket.rings);
+                        known.pool.return_slot(name.slot);
+                        Some(socket)
+                    });
+                    if let Some(socket) = gone {
+                        self.give_port_back(&socket);
+                        self.answer_in_vain(&socket);
+                    }
+                    self.leave_groups(name);
+                }
+                Event::Prioritised { peer, outcome } => {
+                    let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
+                    self.reply(peer, &reply, &[]);
+                }
+                Event::FileKnown(known) => self.file_known(known),
+                Event::Answered { peer, reply } => self.reply(peer, &reply, &[]),
+                Event::Resolve { device, address } => {
+                    let finder = self.neighbours.get_mut(usize::from(device));
+                    if let Some(answer) = finder.and_then(|finder| finder.ask(address)) {
+                        self.tell_neighbour(device, answer);
+                    }
+                }
+                Event::Routers(told) => self.follow_routers(&told),
+                Event::Duplicate { address, station } => self.give_up(address, station),
+                Event::Claimed { address, station } => self.is_claimed(address, station),
+                Event::KeptWaiting { family } => self.ring_no_more(family),
+                Event::RouterLost(router) => self.tell_all(|| Command::RouterLost(router)),
+                Event::Redirected { router, destination, hop } => {
+                    self.tell_all(|| Command::Redirected { router, destination, hop });
+                }
+            }
+        }
+    }
+
+    fn hear_neighbours(&mut self, device: u8) {
+        let finder = self.neighbours.get_mut(usize::from(device));
+        let answers = finder.map(Finder::changes).unwrap_or_default();
+        answers.into_iter().for_each(|answer| self.tell_neighbour(device, answer));
+    }
+
+    fn tell_neighbour(&self, device: u8, (address, link): Found) {
+        self.tell_all(|| Command::Neighbour { device, address, link });
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn hear(&mut self, number: u64) {
+        // A few at a time, so that nobody talks the others down.
+        for _ in 0..16 {
+            if !self.tell_rest(number) || self.is_to_wait(number) {
+                return;
+            }
+            let Some(peer) = self.peers.get_mut(&number) else { return };
+            match self.ringing.during(|| peer.line.try_receive::<Request>()) {
+                Ok(got) => {
+                    peer.pid = got.pid.or(peer.pid);
+                    if let (Some(pid), Some((family, Member::Process(process)))) = (got.pid, peer.member) {
+                        let family = self.families.get_mut(&family);
+                        if let Some(known) = family.and_then(|f| f.processes.get_mut(&process)) {
+                            known.pid = Some(pid);
+                        }
+                    }
+                    // Everybody waits for these while the executors answer.
+                    let is_long = matches!(got.message, Request::Report | Request::Reload);
+                    self.answer(number, got);
+                    if is_long {
+                        return;
+                    }
+                }
+                Err(WireError::WouldBlock) => return,
+                Err(WireError::Malformed(beside)) => {
+                    beside.into_iter().for_each(|fd| self.closing.close(fd));
+                    let why = "that was no message of this version".to_owned();
+                    self.reply(number, &Reply::Refused(Refusal { errno: libc::EPROTO, why }), &[]);
+                    return self.hang_up(number);
+                }
+                Err(WireError::HungUp | WireError::Io(_)) => return self.hang_up(number),
+            }
+        }
+    }
+
+    fn answer(&mut self, number: u64, got: Received<Request>) {
+        let Received { message, mut descriptors, .. } = got;
+        // A file is looked at, and closed.
+        let asked = usize::from(matches!(message, Request::File));
+        match message {
+            Request::Attach { version, family, program } => {
+                self.attach(number, &version, family, legible(&program));
+            }
+            Request::Found => {
+                let reply = self.found(number).unwrap_or_else(Reply::Refused);
+                self.reply(number, &reply, &[]);
+            }
+            Request::Report => self.report(number),
+            Request::Reload => {
+                let reply = match self.reload() {
+                    Ok((applied, restart)) => Reply::Reloaded { applied, restart },
+                    Err(refusal) => Reply::Refused(refusal),
+                };
+                self.reply(number, &reply, &[]);
+            }
+            other => match self.peers.get(&number).and_then(|p| p.member) {
+                Some((family, Member::Process(process))) => {
+                    if let Some(reply) = self.serve(number, family, process, other, &mut descriptors) {
+                        self.reply(number, &reply, &[]);
+                    }
+                }
+                _ => self.reply(number, &refused(libc::EPROTO, "attach first".into()), &[]),
+            },
+        }
+        if let Some(peer) = self.peers.get_mut(&number) {
+            peer.sends_unasked |= descriptors.len() > asked;
+        }
+        descriptors.into_iter().for_each(|unasked| self.closing.close(unasked));
+    }
+
+    pub(crate) fn set_member(&mut self, number: u64, family: u32, member: Member) {
+        if let Some(peer) = self.peers.get_mut(&number) {
+            peer.member = Some((family, member));
+        }
+    }
+
+    /// A request of an attached process, which takes what it needs of what came beside it; `None` where it has no answer.
+    fn serve(
+        &mut self,
+        number: u64,
+        family: u32,
+        process: u32,
+        request: Request,
+        fds: &mut Vec<OwnedFd>,
+    ) -> Option<Reply> {
+        Some(match request {
+            Request::Fork => {
+                if !fds.last().is_some_and(is_lifeline) {
+                    return Some(refused(libc::EINVAL, "a fork needs the child's lifeline".into()));
+                }
+                let Some(child) = self.families.get_mut(&family)?.fork(process) else {
+                    return Some(refused(libc::EAGAIN, "this program has too many processes".into()));
+                };
+                self.adopt_last(fds, (family, Member::Process(child)));
+                Reply::Forked { process: child }
+            }
+            Request::Pass { slot, generation } => {
+                if !fds.last().is_some_and(is_lifeline) {
+                    return Some(refused(libc::EINVAL, "to pass a socket needs a lifeline".into()));
+                }
+                let ticket = random_token();
+                let carrier = match self.families.get_mut(&family)?.pass(process, (slot, generation), ticket)
+                {
+                    Ok(carrier) => carrier,
+                    Err(NotPassed::NotHeld) => {
+                        return Some(refused(libc::EBADF, "that socket is not this process's".into()));
+                    }
+                    Err(NotPassed::NoRoom) => {
+                        let why = "too many sockets of this program are on their way or held";
+                        return Some(refused(libc::ETOOMANYREFS, why.into()));
+                    }
+                };
+                self.adopt_last(fds, (family, Member::Process(carrier)));
+                Reply::Passed { ticket }
+            }
+            Request::Take { ticket, slot, generation } => {
+                if self.families.get_mut(&family)?.take(process, (slot, generation), ticket) {
+                    Reply::Done
+                } else {
+                    refused(libc::EBADF, "no such socket was passed to a process of this program".into())
+                }
+            }
+            Request::Renew => {
+                let (last, gone) = self.families.get_mut(&family)?.renew(process);
+                self.let_go(family, &gone);
+                last.iter().for_each(|(slot, socket)| self.close(family, *slot, socket, true));
+                Reply::Renewed
+            }
+            Request::Executes { now } => {
+                self.families.get_mut(&family)?.executes(process, now);
+                return None;
+            }
+            Request::Thread { tid } => {
+                let thread =
+                    |server: &mut Self, answer: &_| server.thread(number, (family, process), tid, answer);
+                return self.when_obeyed(number, thread);
+            }
+            Request::ThreadGone { thread } => {
+                if self.families.get_mut(&family)?.end_thread(process, thread) {
+                    self.thread_gone(family, thread);
+                }
+                return None;
+            }
+            Request::Bell => {
+                let event = fds.pop_if(|fd| is_eventfd(fd)).map(Arc::new);
+                let bell = |server: &mut Self, answer: &_| server.bell((family, process), event, answer);
+                return self.when_obeyed(number, bell);
+            }
+            Request::BellGone { bell } => {
+                if self.families.get_mut(&family)?.return_bell(process, bell) {
+                    self.tell_all(|| Command::BellGone { family, bell });
+                }
+                return None;
+            }
+            Request::Bind { kind, local, reuse_address, reuse_port, only_v6 } => {
+                let share = Share { port: reuse_port, address: reuse_address };
+                let bind = |server: &mut Self, answer: &_| {
+                    server.bind(family, process, kind, (local, only_v6), share, answer)
+                };
+                return self.when_obeyed(number, bind);
+            }
+            Request::Listen { slot, generation, backlog, defer_accept } => {
+                let (of, terms) = ((slot, generation), (backlog, defer_accept));
+                let listen =
+                    |server: &mut Self, answer: &_| server.listen((family, process), of, terms, answer);
+                return self.when_obeyed(number, listen);
+            }
+            Request::Connect { kind, bound, peer, service, wishes } => {
+                let first = First { service, wishes, priority: None };
+                let connect = |server: &mut Self, answer: &_| {
+                    server.connect((family, process), kind, bound, peer, first, answer)
+                };
+                return self.when_obeyed(number, connect);
+            }
+            Request::Release { slot, generation } => {
+                let known = self.families.get_mut(&family)?;
+                if known.sockets.get(&slot).is_some_and(|s| s.generation == generation)
+                    && let Some(socket) = known.release(process, slot)
+                {
+                    self.close(family, slot, &socket, false);
+                }
+                return None;
+            }
+            Request::SetPriority { slot, generation, priority } => {
+                // The executor answers.
+                match self.prioritise(number, (family, process), (slot, generation), priority) {
+                    Ok(()) => return None,
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
+            Request::Disconnect { slot, generation } => {
+                // Who lets go of it last answers.
+                match self.disconnect(number, (family, process), (slot, generation)) {
+                    Ok(true) => Reply::Done,
+                    Ok(false) => return None,
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
+            Request::File => self.serve_file(family, fds.last()),
+            Request::Way { to } => self.way_to(to).unwrap_or_else(Reply::Refused),
+            Request::Group { slot, generation, group, at, change } => self
+                .group((family, process), (slot, generation), group, at, change)
+                .unwrap_or_else(Reply::Refused),
+            Request::Scout { kind, name } => {
+                let scout =
+                    |server: &mut Self, answer: &_| server.scout(family, process, (kind, &name), answer);
+                return self.when_obeyed(number, scout);
+            }
+            Request::Unserved { what } => {
+                let (program, what) = (self.families.get(&family)?.program.clone(), legible(&what));
+                // Bounded: a program cannot make the daemon remember without end.
+                if self.unserved.len() < 1024 || self.unserved.contains_key(&(program.clone(), what.clone()))
+                {
+                    let count = self.unserved.entry((program.clone(), what.clone())).or_default();
+                    *count += 1;
+                    if *count == 1 {
+                        say!("silkd: {program}: left to Linux: {what}");
+                    }
+                }
+                return None;
+            }
+            Request::Attach { .. } | Request::Found | Request::Report | Request::Reload => return None,
+        })
+    }
+
+    /// Does something whose answer waits until the executors that it gives orders to have obeyed;
+    /// `None` when it follows.
+    fn when_obeyed(
+        &mut self,
+        number: u64,
+        what: impl FnOnce(&mut Self, &Arc<Answer>) -> Result<Reply, Refusal>,
+    ) -> Option<Reply> {
+        let answer = Answer::to(number, &self.report_events, &self.event);
+        match what(self, &answer) {
+            Ok(reply) => answer.leave(reply),
+            Err(refusal) => Some(Reply::Refused(refusal)),
+        }
+    }
+
+    pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
+        for orders in &self.orders {
+            // An executor that has ended says so at the daemon's end.
+            let _ = orders.give(command());
+        }
+    }
+
+    /// Ends every executor.
+    pub fn stop(&self) {
+        for family in self.families.values() {
+            family.arena.header().dead.store(1, SeqCst);
+        }
+        self.tell_all(|| Command::Stop);
+        control_socket::take_away(&self.settings.config.control.socket);
+    }
+}
+
+pub(crate) fn refused(errno: i32, why: String) -> Reply {
+    Reply::Refused(Refusal { errno, why })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use silk_config::Config;
+    use silk_executor::join::tables_of;
+    use silk_executor::link::tables_in_memory;
+    use silk_stream::mail::mail;
+    use silk_stream::wake;
+    use std::path::Path;
+
+    /// A control thread's state without executors, whose socket is in this folder.
+    pub(crate) fn server(folder: &Path) -> Server {
+        let text = format!(
+            "[device]\ninterface = \"eth0\"\n[control]\nsocket = \"{}\"\n[[class]]\nname = \"all\"\ndefault = true\n",
+            folder.join("control.sock").display()
+        );
+        let config = Config::parse("test", &text).unwrap_or_else(|faults| panic!("{faults}"));
+        let (event, ringers) = (Arc::new(wake::event().unwrap()), Ringers::default());
+        let parts = Parts {
+            settings: Settings::new(config, folder.join("silk.toml")),
+            orders: Vec::new(),
+            events: mail(),
+            signals: wake::event().unwrap(),
+            neighbours: Vec::new(),
+            event: event.clone(),
+            tables: tables_of(tables_in_memory(16).unwrap(), [0; DEVICES]).unwrap(),
+            gate: Gate::default(),
+            watched: Watched::default(),
+            receiving: Receiving::default(),
+            closing: ClosingApart::begin(ringers.clone(), event).unwrap(),
+            ringers,
+        };
+        Server::open(parts).unwrap()
+    }
+
+    impl Server {
+        /// Hears the other end of this from now on, by this number.
+        pub(crate) fn adopt_peer(&mut self) -> (u64, Lifeline) {
+            let (ours, theirs) = Lifeline::pair().unwrap();
+            self.adopt(ours, None);
+            (self.next_peer - 1, theirs)
+        }
+    }
+}

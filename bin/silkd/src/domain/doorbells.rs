@@ -1,0 +1,203 @@
+//! What programs have rung for: bytes they wrote, room they made, requests and options in their
+//! slots, taken from the arenas to the paths. Nothing here trusts what a slot says.
+
+use crate::between::names::{FamilyIndex, SocketName};
+use crate::domain::engine::Engine;
+use crate::domain::socket_end::SocketEnd;
+use silk_instant::Instant;
+use silk_path::{Bell, Cork, PathId, Report};
+use silk_stream::{option, request};
+use std::sync::atomic::Ordering::SeqCst;
+
+/// Sockets of one family that are looked at in one turn: it may have rung for as many as there can be, of which it has none.
+const RUNG: usize = 256;
+
+impl Engine {
+    /// Takes what the families have rung for to the paths: of each what it has rung for first.
+    pub fn take_doorbells(&mut self, now: Instant) -> bool {
+        let mut rang = false;
+        let families: Vec<FamilyIndex> = self.families.keys().copied().collect();
+        for index in families {
+            let Some(family) = self.families.get_mut(&index) else { continue };
+            let mut left = family.hear(self.domain);
+            rang |= !left.is_empty();
+            for slot in left.drain(..RUNG.min(left.len())) {
+                self.rung(SocketName { family: index, slot }, now);
+            }
+            if let Some(family) = self.families.get_mut(&index) {
+                family.leave(left);
+            }
+        }
+        rang
+    }
+
+    /// A socket has rung.
+    fn rung(&mut self, name: SocketName, now: Instant) {
+        let Some(socket) = self.sockets.find(name) else {
+            if !self.rung_spare(name, now) {
+                self.listener_rung(name);
+            }
+            return;
+        };
+        match socket.path {
+            Some(id) => {
+                socket.rung = true;
+                self.wake(id, now);
+            }
+            None => self.answer_ended(name),
+        }
+    }
+
+    fn listener_rung(&self, name: SocketName) {
+        if let Some(hold) = self.listening.get(&name) {
+            self.call_acceptor(hold);
+        }
+    }
+
+    /// Whether a family has rung and not been heard.
+    pub fn has_rung(&self) -> bool {
+        self.families.values().any(|family| family.has_rung(self.domain))
+    }
+
+    /// An end of a path has rung, the program's or Linux's: tells the path what for.
+    pub(crate) fn answer_bell(&mut self, id: PathId, now: Instant) {
+        let Some(name) = self.end_of(id).map(|end| end.name()) else { return };
+        let Some(socket) = self.sockets.find(name) else { return };
+        // What arrived at a socket's other path may be why this one is looked at.
+        let id = socket.path.unwrap_or(id);
+        let (rung, ready) = (std::mem::take(&mut socket.rung), std::mem::take(&mut socket.ready));
+        if ready {
+            self.core.paths.report(id, now, &mut self.core.port, Report::Ready);
+        }
+        if !rung {
+            return;
+        }
+        if self.core.port.datagrams(id).is_some() {
+            return self.send_datagrams(id, now);
+        }
+        // Bytes before requests: a cork that was set before they were written is then seen.
+        let mut new_bytes = self.look(id);
+        let Some(end) = self.end_of(id) else { return };
+        if end.is_nonsense() {
+            end.fail(libc::ECONNRESET);
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+        }
+        let Some(end) = self.end_of(id) else { return };
+        let asked = end.slot().request.swap(0, SeqCst);
+        let is_last = asked & (request::SHUT_WRITE | request::CLOSE) != 0;
+        if asked & request::OPTIONS != 0 {
+            self.apply_service(id, now);
+        }
+        if asked & request::URGENT != 0 {
+            // What it is about may have been written after the first look.
+            new_bytes |= self.look(id);
+            self.mark_urgent(id, now);
+        }
+        if is_last {
+            // Whatever was written before the end is to leave before the FIN, and the FIN rides
+            // on the last of it, so nothing else may let it go first.
+            self.look(id);
+            if asked & request::ABORT != 0 {
+                // A reset has no text with it: Linux would have sent this when it was written.
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+            }
+            self.answer_request(id, name, asked, now);
+        }
+        if asked & request::PUSH != 0 {
+            for bell in [Bell::NoDelay(true), Bell::Cork(Cork::Out)] {
+                self.core.paths.bell(id, now, &mut self.core.port, bell);
+            }
+        }
+        if asked & (request::OPTIONS | request::PUSH) != 0 {
+            self.apply_options(id, now);
+        }
+        if asked & request::WISHES != 0 {
+            self.apply_wishes(id, now);
+        }
+        if !is_last {
+            if new_bytes {
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+            }
+            self.answer_request(id, name, asked, now);
+        }
+        // A closed socket has nothing more to read.
+        if asked & request::CLOSE == 0 {
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Read);
+        }
+    }
+
+    /// The bits a program has set in its slot's `request`.
+    fn answer_request(&mut self, id: PathId, name: SocketName, asked: u32, now: Instant) {
+        let mut ring = |bell| {
+            self.core.paths.bell(id, now, &mut self.core.port, bell);
+        };
+        if asked & request::SHUT_READ != 0 {
+            ring(Bell::ShutdownRead);
+        }
+        if asked & request::SHUT_WRITE != 0 {
+            ring(Bell::ShutdownWrite);
+        }
+        if asked & request::CLOSE != 0 {
+            ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
+        }
+        // Other processes that hold the socket may wait for what does not come any more, or watch it by edge. Of a socket that
+        // nobody else holds the process itself knows.
+        let ends = |end: &&mut SocketEnd| {
+            let others = asked & request::SHUT_WRITE != 0 && end.slot().holders.load(SeqCst) > 1;
+            others || asked & request::SHUT_READ != 0
+        };
+        self.end_of(id).filter(ends).into_iter().for_each(SocketEnd::tell_anyway);
+        if asked & request::SHUT_WRITE != 0 {
+            self.end_of(id).into_iter().for_each(SocketEnd::finish);
+        }
+        if asked & request::TAKEN != 0 {
+            self.taken(name);
+        }
+        if asked & request::INFO != 0 {
+            self.tell_info(id, name);
+        }
+        if asked & request::CLOSE != 0 {
+            self.closed(name);
+        }
+    }
+
+    /// Where urgent data ends is said before what is urgent may leave.
+    fn mark_urgent(&mut self, id: PathId, now: Instant) {
+        if let Some(octets) = self.end_of(id).and_then(|end| end.urgent_octets()) {
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Urgent(octets));
+        }
+    }
+
+    /// The service bits come before anything that may let go what is to bear them.
+    fn apply_service(&mut self, id: PathId, now: Instant) {
+        if let Some(service) = self.end_of(id).and_then(SocketEnd::new_service) {
+            // The two lowest bits are ECN's, which TCP would have to negotiate (RFC 3168 §6.1).
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Service(service & !3));
+        }
+    }
+
+    fn apply_options(&mut self, id: PathId, now: Instant) {
+        let keepalive = self.keepalive;
+        let Some(end) = self.end_of(id) else { return };
+        end.limit_receiving();
+        let slot = end.slot();
+        let options = slot.options.load(SeqCst);
+        let or = |value: u32, default: u32| if value == 0 { default } else { value };
+        let keep = (options & option::KEEPALIVE != 0).then(|| {
+            (
+                or(slot.keep_idle.load(SeqCst), keepalive.idle.as_secs() as u32),
+                or(slot.keep_interval.load(SeqCst), keepalive.interval.as_secs() as u32),
+                or(slot.keep_count.load(SeqCst), keepalive.probes.into()).min(255) as u8,
+            )
+        });
+        let cork = match options {
+            _ if options & option::CORK != 0 => Cork::Tight,
+            _ if options & option::MORE != 0 => Cork::Loose,
+            _ => Cork::Out,
+        };
+        // A cork first: it holds what would go without delay.
+        for bell in [Bell::Cork(cork), Bell::NoDelay(options & option::NODELAY != 0), Bell::KeepAlive(keep)] {
+            self.core.paths.bell(id, now, &mut self.core.port, bell);
+        }
+    }
+}

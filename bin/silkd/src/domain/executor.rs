@@ -1,0 +1,449 @@
+//! A domain's thread (design §6): takes a batch from the ring, the doorbells, the orders and
+//! the timers; lets the policy choose activities; sends what they produced; sleeps only after
+//! announcing it and looking once more, and where more is likely to come at once not before it has waited for it
+//! (`anticipation.rs`).
+
+use crate::between::command::Command;
+use crate::between::event::Event;
+use crate::between::names::FamilyIndex;
+use crate::domain::anticipation::{Anticipation, PATIENCE};
+use crate::domain::engine::Engine;
+use crate::domain::family_end::FamilyEnd;
+use crate::domain::only_queue::OnlyQueue;
+use crate::domain::sleep::Sleeper;
+use crate::say::say;
+use crate::threads::linux_share::{LinuxShare, Turn};
+use crate::threads::overrun::Overrun;
+use crate::threads::priority::{self, Scheduling};
+use crate::threads::receiving::Receiving;
+use crate::threads::ringing::Ringers;
+use crate::threads::stepping_down::RealTime;
+use crate::{cpus, sys};
+use silk_executor::{BATCH, clock};
+use silk_instant::Instant;
+use silk_stream::Arena;
+use silk_stream::mail::{Nothing, Receiver};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
+use std::time::Duration;
+
+/// Activities between two looks at the ring.
+const BUDGET: usize = 32;
+/// The same where the receive threads run only between turns.
+const SHORT_BUDGET: usize = 12;
+
+/// Messages sent until the receive threads are to take in what was sent back: half of what a veth's ring holds.
+const BURST: u32 = 128;
+
+/// Nobody else had the processor while it was given away, if it was for no longer.
+const ALONE: Duration = Duration::from_nanos(1_200);
+/// A receive thread that has it for longer brings more than a client's next packet.
+const MUCH: Duration = Duration::from_micros(5);
+/// So many times it is not given it for an end then.
+const IN_A_HURRY: u32 = 100;
+
+/// What an executor that has nothing to do does.
+enum Rest {
+    /// It looks again.
+    None,
+    /// It sleeps, fetching packets first.
+    Fetching,
+    Asleep,
+}
+
+/// How an executor's thread runs.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// On these CPUs; anywhere if none is named.
+    pub cpus: Vec<usize>,
+    /// How it is scheduled.
+    pub scheduling: Scheduling,
+    /// Linux's share, where the policy divides the processor.
+    pub linux: Option<LinuxShare>,
+    /// It may stay awake for what comes soon.
+    pub anticipates: bool,
+}
+
+/// The executor.
+pub struct Executor {
+    engine: Engine,
+    orders: Receiver<Command>,
+    sleeper: Sleeper,
+    domain: usize,
+    /// The threads that bring it packets.
+    receiving: Receiving,
+    /// The executors that step down together.
+    real_time: RealTime,
+    /// The executors that ring event sets.
+    ringers: Ringers,
+    anticipation: Anticipation,
+    overrun: Overrun,
+    /// Where it may fetch packets from.
+    only_queue: OnlyQueue,
+    /// Packets came when it looked once more before it slept.
+    looked_in_time: bool,
+    /// For so many ends the receive thread has no turn before the program.
+    hurry: u32,
+}
+
+impl Executor {
+    /// An executor that sleeps by `sleeper`, which its device's ring and what programs and the
+    /// control thread write wake. `receiving` are the threads that bring it packets; `real_time` it joins if it has such a
+    /// priority, and `ringers` in any case.
+    pub fn new(
+        engine: Engine,
+        orders: Receiver<Command>,
+        sleeper: Sleeper,
+        (receiving, real_time, ringers): (Receiving, RealTime, Ringers),
+    ) -> Self {
+        let (anticipation, overrun, only_queue) = Default::default();
+        Self {
+            domain: engine.domain,
+            engine,
+            orders,
+            sleeper,
+            receiving,
+            real_time,
+            ringers,
+            anticipation,
+            overrun,
+            only_queue,
+            looked_in_time: false,
+            hurry: 0,
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub fn run(mut self, placement: &Placement) {
+        place(placement, &self.real_time);
+        self.engine.ringing = self.ringers.join();
+        let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
+        let gives_way = ordinary && self.receiving.needs_turns();
+        let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
+        // Who has the receive threads' priority lets them run by giving way; whose priority is another cannot.
+        let anticipates = placement.anticipates && self.receiving.run_beside(placement.scheduling);
+        let mut linux = placement.linux;
+        // Real-time threads that do not anticipate are not to keep the processor either, and Linux's share is measured by who sleeps.
+        if linux.is_none() && (ordinary || anticipates) {
+            self.only_queue = OnlyQueue::among(self.receiving.fetchable(placement.scheduling));
+        }
+        // Who has heard of an end is not woken yet.
+        let mut put_off = false;
+        loop {
+            let now = clock::now();
+            self.hear_linux(now);
+            let frames = self.engine.receive(now);
+            if frames > 0 || std::mem::take(&mut self.looked_in_time) {
+                let brought = self.engine.core.device.brought();
+                self.only_queue.brought(brought);
+                if !ordinary {
+                    self.receiving.want_prompt(brought);
+                }
+            }
+            let rang = self.engine.take_doorbells(now);
+            if !self.take_orders() {
+                return;
+            }
+            self.engine.report_some();
+            self.engine.expel_some(now);
+            let ran = self.engine.run(budget);
+            // Behind what has come: an acknowledgement or an answer may be what a timer waits for.
+            self.engine.expire(now);
+            if frames > 0 || rang || ran > 0 {
+                self.anticipation.worked();
+            }
+            self.engine.core.port.flush(now);
+            let beside = anticipates && !self.real_time.is_down();
+            // Who ends a conversation begins the next at once, as a rule: its first answer comes before the program cleans up.
+            put_off = beside && !put_off && self.engine.only_tells_of_ends() && self.more_has_come();
+            if put_off {
+                continue;
+            }
+            let woke = self.engine.wake_programs();
+            if gives_way {
+                std::thread::yield_now();
+            } else if ordinary && self.engine.core.port.burst >= BURST {
+                self.engine.core.port.burst = 0;
+                self.receiving.hurry();
+            }
+            if ordinary {
+                self.relieve(frames, now);
+            }
+            if let Some(linux) = &mut linux {
+                self.share(linux, placement.scheduling);
+            }
+            if std::mem::take(&mut self.engine.core.port.moved_datagrams) {
+                self.anticipation.helped_below();
+            }
+            if frames < BATCH && self.engine.is_idle() {
+                let fetching = match self.rest(beside, woke) {
+                    Rest::None => continue,
+                    Rest::Fetching => true,
+                    Rest::Asleep => false,
+                };
+                // Whoever wakes it must not find it behind everything else.
+                if linux.as_mut().is_some_and(|linux| linux.rest(clock::now())) {
+                    let _ = priority::set(0, placement.scheduling);
+                }
+                let slept = self.sleep(fetching);
+                linux.iter_mut().for_each(|linux| linux.slept(slept));
+            }
+        }
+    }
+
+    /// Lets the receive thread, if it has been called, bring what it has; whether it has been. Where packets are fetched nobody is called, and
+    /// where it has much to bring (others' flood) the program would wait long.
+    fn more_has_come(&mut self) -> bool {
+        if self.anticipation.fetches() || self.hurry > 0 {
+            self.hurry = self.hurry.saturating_sub(1);
+            return false;
+        }
+        let away = gives_way();
+        if away > MUCH {
+            self.hurry = IN_A_HURRY;
+        }
+        away > ALONE
+    }
+
+    /// How to rest: there is nothing to do, but programs' threads may have something that it has just woken, if it `woke` some. Where it
+    /// runs `beside` them and the receive thread, at the same real-time priority, they have had their turn when this returns; among ordinary
+    /// threads, who gives way is late to come back.
+    fn rest(&mut self, beside: bool, woke: bool) -> Rest {
+        if beside && self.receiving.are_behind() {
+            return Rest::Asleep;
+        }
+        let fetches = self.anticipation.fetches() && self.sleeper.can_fetch(self.only_queue.napi(), PATIENCE);
+        if !beside {
+            return if fetches && !woke { Rest::Fetching } else { Rest::Asleep };
+        }
+        if !self.anticipation.looks_on(clock::now()) {
+            return Rest::Asleep;
+        }
+        // A receive thread that has been called keeps the packets that it was called for to itself: let it come first.
+        if gives_way() <= ALONE && fetches { Rest::Fetching } else { Rest::None }
+    }
+
+    /// Holds the receive threads back for a while where they have received more than there was room for. `frames` more have been taken.
+    fn relieve(&mut self, frames: usize, now: Instant) {
+        if self.overrun.took(frames) && self.receiving.are_fair() {
+            let received = self.engine.core.device.received();
+            if self.overrun.lost(received.ring_full + received.no_buffer, now) {
+                self.receiving.hold_back(true);
+            }
+        }
+        // Also where they are not fair any more: a pause that is over would end every sleep.
+        if self.overrun.ends(now) {
+            self.receiving.hold_back(false);
+        }
+    }
+
+    /// Takes to the paths what Linux's sockets have told since.
+    fn hear_linux(&mut self, now: Instant) {
+        self.sleeper.ask(now);
+        for path in self.sleeper.stirred.drain(..) {
+            self.engine.stirred(path, now);
+        }
+    }
+
+    /// Begins or ends Linux's turn. What the kernel refuses leaves the shares to it.
+    fn share(&mut self, linux: &mut LinuxShare, usual: Scheduling) {
+        let used = std::mem::take(&mut self.engine.core.used);
+        let _ = match linux.ran(used, clock::now()) {
+            Turn::Same => Ok(()),
+            Turn::Linux => priority::set(0, Scheduling::Idle),
+            Turn::Paths => priority::set(0, usual),
+        };
+    }
+
+    /// Announces the sleep, looks once more, and sleeps if there is still nothing, `fetching` packets first or not. For how long.
+    fn sleep(&mut self, fetching: bool) -> Duration {
+        self.announce(1);
+        fence(SeqCst);
+        let now = clock::now();
+        // Packets end a sleep at once if it begins by fetching them.
+        self.looked_in_time = !fetching && self.engine.receive(now) > 0;
+        let nothing = !self.looked_in_time && !self.engine.has_rung() && self.engine.is_idle();
+        if nothing {
+            let due = [self.engine.due(now), self.overrun.wakes(now)].into_iter().flatten().min();
+            self.sleeper.sleep(now, due, fetching);
+        }
+        self.announce(0);
+        let awake = clock::now();
+        let slept = if nothing { awake.since(now) } else { Duration::ZERO };
+        if nothing {
+            self.overrun.slept(slept, awake);
+        }
+        if fetching && nothing {
+            self.anticipation.fetched(slept);
+        } else {
+            self.anticipation.slept(slept);
+        }
+        slept
+    }
+
+    fn announce(&self, sleeping: u32) {
+        for family in self.engine.families.values() {
+            if let Some(doorbell) = family.arena.doorbell(self.domain) {
+                doorbell.sleeping.store(sleeping, SeqCst);
+            }
+        }
+    }
+
+    /// Obeys what the control thread has ordered; `false` when it is the end.
+    fn take_orders(&mut self) -> bool {
+        loop {
+            match self.orders.receive() {
+                Ok(Command::Stop) | Err(Nothing::Ever) => {
+                    self.stop();
+                    return false;
+                }
+                Ok(command) => self.obey(command),
+                Err(Nothing::Yet) => return true,
+            }
+        }
+    }
+
+    /// Resets every connection and wakes everybody who waits.
+    fn stop(&mut self) {
+        let now = clock::now();
+        let families: Vec<FamilyIndex> = self.engine.families.keys().copied().collect();
+        families.into_iter().for_each(|family| self.engine.family_gone(family, now));
+        self.engine.core.port.flush(now);
+    }
+
+    fn obey(&mut self, command: Command) {
+        let now = clock::now();
+        let engine = &mut self.engine;
+        match command {
+            Command::Family { family, arena, priorities } => {
+                mark_awake(&arena, self.domain);
+                let place = (engine.domain, engine.siblings.len());
+                engine.families.insert(family, FamilyEnd::new(arena, priorities, place));
+            }
+            Command::FamilyGone { family } => engine.family_gone(family, now),
+            Command::Bell { family, bell, event, answer } => {
+                if let Some(family) = engine.families.get_mut(&family) {
+                    family.set_bell(bell, Some(event));
+                }
+                drop(answer);
+            }
+            Command::BellGone { family, bell } => {
+                if let Some(family) = engine.families.get_mut(&family) {
+                    family.set_bell(bell, None);
+                }
+            }
+            Command::Thread { family, thread, end, answer } => {
+                if let Some(family) = engine.families.get_mut(&family) {
+                    family.set_thread(thread, Some(end));
+                }
+                drop(answer);
+            }
+            Command::ThreadGone { family, thread, obeyed } => {
+                engine.thread_gone(family, thread, now);
+                drop(obeyed);
+            }
+            Command::Listen { hold, defer_accept, answer } => {
+                engine.listen(&hold, defer_accept, now);
+                drop(answer);
+            }
+            Command::File { family, place, file, obeyed } => {
+                engine.set_file(family, place, file);
+                drop(obeyed);
+            }
+            Command::ListenOn { socket, backlog, defer_accept, answer } => {
+                engine.listen_on(socket, backlog, defer_accept, now);
+                drop(answer);
+            }
+            Command::Unlisten(name) => {
+                engine.unlisten(name, now);
+                engine.wake_control();
+            }
+            Command::Host(arrived) => engine.host_passed_on(arrived, now),
+            Command::Connect { socket, rings, local, peer, priority } => {
+                engine.connect(socket, rings, (local, peer), priority, now);
+            }
+            Command::Spare { socket, spare } => engine.take_spare(socket, spare, now),
+            Command::Datagram { socket, rings, locals, peer, domain, opened, hold, answer } => {
+                if opened || domain != engine.domain || engine.sockets.get(socket).is_some() {
+                    engine.open_datagram((socket, rings), &locals, peer, domain, &hold, now);
+                }
+                drop(answer);
+            }
+            Command::Deserted { port, at } => engine.homes.desert(port, at),
+            Command::Scout { socket, rings, recipe, answer } => {
+                engine.open_scout(socket, rings, &recipe, now);
+                drop(answer);
+            }
+            Command::Frame { bytes, device, checksum } => {
+                engine.passed_on(bytes, device, checksum, now);
+            }
+            Command::Reported(said) => {
+                engine.has_come();
+                engine.reported(true, *said, now);
+            }
+            Command::Advertised { hops, mtu } => engine.heed(hops, mtu),
+            Command::RouterLost(router) => engine.doubt_router(router, now),
+            Command::Redirected { router, destination, hop } => {
+                engine.redirect(router, destination, hop, now);
+            }
+            Command::Group { group, filter } => engine.tell_of_group(group, &filter, now),
+            Command::Sources { socket, group, filter } => engine.choose_sources(socket, group, filter),
+            Command::Close { socket, generation, died } => {
+                let abort = died && !engine.asked_to_close(socket);
+                engine.close(socket, Some(generation), abort, now);
+            }
+            Command::Disconnect(socket) => engine.disconnect(socket, now),
+            Command::ProcessGone { family, process, died } => {
+                engine.process_gone(family, (process, died), now)
+            }
+            Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),
+            Command::Priority { peer, socket, priority } => {
+                let outcome = engine.prioritise(socket, priority);
+                engine.tell_control(Event::Prioritised { peer, outcome });
+            }
+            Command::Classes(classes) => engine.set_classes(classes),
+            Command::Refused(refused) => engine.expel(refused),
+            Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
+            Command::Standing(standing) => engine.follow(&standing, now),
+            Command::Station { device, address } => engine.become_station(device, address),
+            Command::Report { to, waiting } => engine.begin_report(to, waiting),
+            Command::Stop => {}
+        }
+    }
+}
+
+/// Gives the processor to who else has this priority: for how long.
+fn gives_way() -> Duration {
+    let before = clock::now();
+    std::thread::yield_now();
+    clock::now().since(before)
+}
+
+/// Until the first sleep nobody needs to ring.
+fn mark_awake(arena: &Arena, domain: usize) {
+    if let Some(doorbell) = arena.doorbell(domain) {
+        doorbell.sleeping.store(0, SeqCst);
+    }
+}
+
+/// Puts the calling thread where it belongs. What is refused is said and done without.
+fn place(placement: &Placement, real_time: &RealTime) {
+    if !placement.cpus.is_empty()
+        && let Err(error) = sys::pin(&placement.cpus)
+    {
+        say!(
+            "silkd: an executor cannot be kept on CPUs {:?}, and runs on any: {error}; {}",
+            placement.cpus,
+            cpus::those_there_are()
+        );
+    }
+    match (priority::set(0, placement.scheduling), placement.scheduling) {
+        // Where the policy divides the processor it gives Linux its share.
+        (Ok(()), usual @ Scheduling::Fifo(_)) if placement.linux.is_none() => real_time.join(usual),
+        (Ok(()), _) => {}
+        (Err(error), wanted) => say!(
+            "silkd: an executor cannot be scheduled as {wanted:?}: {error}; run as root, outside of CPU cgroups without \
+             real-time time, for priorities to hold"
+        ),
+    }
+}

@@ -1,0 +1,411 @@
+//! One family as one executor knows it: its arena, the executor's own slots and rings of it,
+//! and how to reach its threads and event sets.
+
+use crate::between::thread_end::ThreadEnd;
+use crate::domain::files::Files;
+use crate::domain::manner::Manner;
+use crate::domain::unblock::Histogram;
+use crate::threads::priority;
+use crate::threads::ringing::Ringing;
+use silk_executor::clock;
+use silk_instant::Instant;
+use silk_stream::{Arena, BELLS, Bell, Listener, Pool, Slot, THREADS, wake};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
+
+/// How long a thread may be on its way to queued connections before another is called as well.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// Who is to be woken at the end of the executor's turn.
+enum Waking {
+    /// A thread that sleeps in `accept`.
+    Thread(u32),
+    /// The threads that sleep on a socket.
+    Sleepers {
+        /// The socket's slot.
+        slot: u32,
+        /// The thread that serves it.
+        served_by: Option<u32>,
+    },
+    /// An event set.
+    Bell(u32),
+}
+
+/// All of them.
+#[derive(Default)]
+struct Wakings {
+    list: Vec<Waking>,
+    /// Somebody among them has more to do than to clean up.
+    pressing: bool,
+    /// The event sets among them, a bit each. One is rung once a turn, whatever has happened to how many of its sockets: who wakes up
+    /// looks at all that happened and sleeps again, and would be woken for each of the others in vain.
+    bells: [u64; BELLS as usize / 64],
+}
+
+impl Wakings {
+    fn push(&mut self, waking: Waking) {
+        self.list.push(waking);
+        self.pressing = true;
+    }
+
+    fn bell(&mut self, number: u32) {
+        self.pressing = true;
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        if let Some(word) = self.bells.get_mut(word)
+            && *word & bit == 0
+        {
+            *word |= bit;
+            self.list.push(Waking::Bell(number));
+        }
+    }
+}
+
+/// What [`FamilyEnd::wake_all`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Woke {
+    /// There was somebody to be woken.
+    pub any: bool,
+    /// An event set let its writer wait, which was interrupted.
+    pub kept_waiting: bool,
+}
+
+/// The family.
+pub struct FamilyEnd {
+    /// What it shares with the daemon.
+    pub arena: Arc<Arena>,
+    /// This executor's slots and rings.
+    pub pool: Pool,
+    /// The files that its programs may send by reference.
+    pub files: Files,
+    /// The sockets that it has rung for and that were not looked at yet, in order.
+    left: VecDeque<u32>,
+    threads: Vec<Option<ThreadEnd>>,
+    bells: Vec<Option<Arc<OwnedFd>>>,
+    /// The priority each thread has now, plus one; shared by the executors.
+    priorities: Arc<[AtomicU32]>,
+    waking: RefCell<Wakings>,
+    /// Of each listener, whom we last saw called, and since when.
+    calls: RefCell<BTreeMap<u32, (u32, Instant)>>,
+}
+
+impl FamilyEnd {
+    /// A family nobody of which is known yet, as `domain` of `domains` knows it.
+    pub fn new(arena: Arc<Arena>, priorities: Arc<[AtomicU32]>, (domain, domains): (usize, usize)) -> Self {
+        Self {
+            pool: Pool::of_domain(arena.clone(), domain, domains),
+            arena,
+            files: Files::default(),
+            left: VecDeque::new(),
+            threads: vec![None; THREADS as usize],
+            bells: vec![None; BELLS as usize],
+            priorities,
+            waking: RefCell::default(),
+            calls: RefCell::default(),
+        }
+    }
+
+    /// The sockets that it has rung for, of which those that are not looked at now are to be [left](Self::leave). What is new waits
+    /// until nothing is left.
+    pub fn hear(&mut self, domain: usize) -> VecDeque<u32> {
+        let mut heard = std::mem::take(&mut self.left);
+        if heard.is_empty()
+            && let Some(doorbell) = self.arena.doorbell(domain)
+            && doorbell.set.is_marked()
+        {
+            doorbell.set.take(|slot| heard.push_back(slot));
+        }
+        heard
+    }
+
+    /// These are to be looked at the next time.
+    pub fn leave(&mut self, sockets: VecDeque<u32>) {
+        self.left = sockets;
+    }
+
+    /// Whether it has rung for what was not looked at.
+    pub fn has_rung(&self, domain: usize) -> bool {
+        !self.left.is_empty() || self.arena.doorbell(domain).is_some_and(|bell| bell.set.is_marked())
+    }
+
+    /// A thread came or went. One that goes leaves its record as new.
+    pub fn set_thread(&mut self, number: u32, thread: Option<ThreadEnd>) {
+        if thread.is_none() {
+            self.note_priority(number, 0, 0);
+        }
+        if let Some(known) = self.threads.get_mut(number as usize) {
+            *known = thread;
+        }
+    }
+
+    /// An event set came or went.
+    pub fn set_bell(&mut self, number: u32, event: Option<Arc<OwnedFd>>) {
+        if let Some(known) = self.bells.get_mut(number as usize) {
+            *known = event;
+        }
+    }
+
+    /// How many threads there are.
+    pub fn threads(&self) -> impl Iterator<Item = (u32, &ThreadEnd)> {
+        self.threads.iter().enumerate().filter_map(|(n, thread)| Some((n as u32, thread.as_ref()?)))
+    }
+
+    /// The thread of that number.
+    pub fn thread(&self, number: u32) -> Option<&ThreadEnd> {
+        self.threads.get(number as usize)?.as_ref()
+    }
+
+    /// The priority that thread has been given, if it has one.
+    pub fn priority_of(&self, number: u32) -> Option<u32> {
+        self.priorities.get(number as usize)?.load(SeqCst).checked_sub(1)
+    }
+
+    /// The class, as its place among the accept queues, that thread has its priority from.
+    pub fn rank_of(&self, number: u32) -> Option<usize> {
+        Some(self.arena.thread(number)?.extended.load(SeqCst).checked_sub(1)? as usize)
+    }
+
+    fn note_priority(&self, number: u32, priority: u32, rank: u32) {
+        if let Some(known) = self.priorities.get(number as usize) {
+            known.store(priority, SeqCst);
+        }
+        if let Some(record) = self.arena.thread(number) {
+            record.extended.store(rank, SeqCst);
+        }
+    }
+
+    /// Schedules a thread for paths of `path_priority`, of the class at `rank` among the accept
+    /// queues, only if it is scheduled otherwise now.
+    /// Whether it is scheduled so afterwards.
+    pub fn extend(&self, number: u32, base: i32, path_priority: u32, rank: usize) -> bool {
+        let Some(thread) = self.thread(number) else { return false };
+        let (shown, class) = if path_priority == 0 { (0, 0) } else { (path_priority + 1, rank as u32 + 1) };
+        if self.priorities.get(number as usize).is_none_or(|known| known.load(SeqCst) == shown) {
+            // A path of another class may have been raised to the same priority.
+            if self.arena.thread(number).is_some_and(|record| record.extended.load(SeqCst) != class) {
+                self.note_priority(number, shown, class);
+            }
+            return true;
+        }
+        let done = thread.thread.schedule(priority::extended(base, path_priority)).is_ok();
+        if done {
+            self.note_priority(number, shown, class);
+        }
+        done
+    }
+
+    /// A thread that sleeps in `accept` is to be woken.
+    pub fn wake_thread(&self, number: u32) {
+        self.waking.borrow_mut().push(Waking::Thread(number));
+    }
+
+    /// Every thread that sleeps on a socket is to be woken. `served_by` is the thread that
+    /// serves it, whose wake-up is timed (SILK Table 2).
+    pub fn wake_sleepers(&self, slot: u32, served_by: Option<u32>) {
+        self.waking.borrow_mut().push(Waking::Sleepers { slot, served_by });
+    }
+
+    /// The event sets that watch a socket are to be told.
+    pub fn ring_bells(&self, number: u32, slot: &Slot) {
+        for (word, bits) in slot.bells.iter().enumerate() {
+            let mut bits = bits.load(SeqCst);
+            while bits != 0 {
+                let bell = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                if let Some(shared) = self.arena.bell(bell) {
+                    shared.set.mark(number);
+                    self.waking.borrow_mut().bell(bell);
+                }
+            }
+        }
+    }
+
+    /// The connection of a socket has ended: who watches it is to be woken, also the threads that sleep on it or not, of which
+    /// `served_by` is the one that serves it, and will only clean up.
+    pub fn tell_of_end(&self, number: u32, slot: &Slot, threads: bool, served_by: Option<u32>) {
+        let pressing = self.waking.borrow().pressing;
+        if threads {
+            self.wake_sleepers(number, served_by);
+        }
+        self.ring_bells(number, slot);
+        self.waking.borrow_mut().pressing = pressing;
+    }
+
+    /// Whether somebody is to be woken.
+    pub fn has_news(&self) -> bool {
+        !self.waking.borrow().list.is_empty()
+    }
+
+    /// Whether somebody is to be woken who has more to do than to clean up.
+    pub fn has_pressing_news(&self) -> bool {
+        self.waking.borrow().pressing
+    }
+
+    /// Whether a thread is on its way to the connections queued at a listener. Who has been for
+    /// longer than [`PATIENCE`] (it is stopped, or others run instead of it) or is gone no
+    /// longer counts.
+    pub fn is_called(&self, number: u32, listener: &Listener) -> bool {
+        let called = listener.called.load(SeqCst);
+        let Some(thread) = called.checked_sub(1) else { return false };
+        let now = clock::now();
+        let mut calls = self.calls.borrow_mut();
+        let call = calls.entry(number).or_insert((called, now));
+        if call.0 != called {
+            *call = (called, now);
+        }
+        let counts = now.since(call.1) < PATIENCE && self.thread(thread).is_some();
+        if !counts {
+            calls.remove(&number);
+        }
+        counts
+    }
+
+    /// Wakes everybody who is to be woken. The executor does so when it has sent what its turn
+    /// has produced: a thread of its own priority could not run before anyway, and would only
+    /// wait longer. With `lead` a thread that waits for events gets the priority of what wakes
+    /// it.
+    pub fn wake_all(&self, lead: Option<Manner>, ringing: &Ringing) -> Woke {
+        if !self.has_news() {
+            return Woke::default();
+        }
+        ringing.during(|| self.wake(lead, ringing))
+    }
+
+    fn wake(&self, lead: Option<Manner>, ringing: &Ringing) -> Woke {
+        let mut waking = self.waking.borrow_mut();
+        let mut woke = Woke { any: true, kept_waiting: false };
+        (waking.bells, waking.pressing) = Default::default();
+        for waking in waking.list.drain(..) {
+            match waking {
+                Waking::Thread(number) => {
+                    let Some(record) = self.arena.thread(number) else { continue };
+                    record.woken_at.store(clock::now().nanos(), Relaxed);
+                    record.wake.fetch_add(1, SeqCst);
+                    wake::wake(&record.wake, 1);
+                }
+                Waking::Sleepers { slot, served_by } => {
+                    let Some(slot) = self.arena.slot(slot) else { continue };
+                    if let Some(record) = served_by.and_then(|n| self.arena.thread(n)) {
+                        record.woken_at.store(clock::now().nanos(), Relaxed);
+                    }
+                    slot.event.fetch_add(1, SeqCst);
+                    wake::wake(&slot.event, i32::MAX);
+                }
+                Waking::Bell(number) => {
+                    let event = self.bells.get(number as usize).and_then(Option::as_ref);
+                    if let (Some(shared), Some(event)) = (self.arena.bell(number), event) {
+                        if let Some(manner) = lead {
+                            self.lead(shared, manner);
+                        }
+                        woke.kept_waiting |=
+                            wake::is_to_be_woken(&shared.armed) && !ringing.notify(event.as_fd());
+                    }
+                }
+            }
+        }
+        woke
+    }
+
+    /// The thread that sleeps on a bell follows the class that rings it. One that is awake
+    /// is raised, but not lowered: it may be about to serve who raised it.
+    fn lead(&self, bell: &Bell, manner: Manner) {
+        let Some(thread) = bell.thread.load(Relaxed).checked_sub(1) else { return };
+        let Manner { rank, base, extend_to } = manner;
+        if bell.armed.load(SeqCst) != 0 || self.rank_of(thread).is_none_or(|own| own < rank) {
+            self.extend(thread, base, extend_to.unwrap_or(0), rank);
+        }
+    }
+
+    /// Collects how long the last wake-up of a thread took to arrive, if it has said so.
+    pub fn take_unblock_time(&self, number: u32, into: &mut Histogram) {
+        if let Some(record) = self.arena.thread(number) {
+            match record.woken_after.swap(0, Relaxed) {
+                0 => {}
+                nanos => into.add(nanos),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_stream::Sizes;
+
+    /// How often `event` was written since it was last asked.
+    fn written(event: &OwnedFd) -> u64 {
+        let mut count = [0; 8];
+        rustix::io::read(event, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
+    }
+
+    #[test]
+    fn an_event_set_is_rung_once_a_turn_however_many_of_its_sockets_have_news() {
+        const SET: u32 = 70;
+        const SOCKETS: u32 = 20;
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let mut family = FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1));
+        let event = Arc::new(wake::event().unwrap());
+        family.set_bell(SET, Some(event.clone()));
+        let bell = arena.bell(SET).unwrap();
+        for turn in 0..3 {
+            bell.armed.store(1, SeqCst);
+            for number in 0..SOCKETS {
+                let slot = arena.slot(number).unwrap();
+                slot.bells[SET as usize / 64].store(1 << (SET % 64), SeqCst);
+                family.ring_bells(number, slot);
+            }
+            assert_eq!(family.waking.borrow().list.len(), 1, "turn {turn}");
+            assert!(family.wake_all(None, &Ringing::default()).any);
+            assert_eq!(written(&event), 1, "turn {turn}");
+            let mut told = 0;
+            bell.set.take(|_| told += 1);
+            assert_eq!(told, SOCKETS, "turn {turn}");
+        }
+        assert!(!family.wake_all(None, &Ringing::default()).any, "nobody has news");
+    }
+
+    #[test]
+    fn who_rings_for_all_sockets_that_there_can_be_is_heard_in_parts_and_in_turn() {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let mut family = FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1));
+        let doorbell = arena.doorbell(0).unwrap();
+        assert!(!family.has_rung(0) && family.hear(0).is_empty());
+        (0..silk_stream::MARKS).for_each(|number| doorbell.set.mark(number));
+        let mut looked_at = Vec::new();
+        while family.has_rung(0) {
+            let mut heard = family.hear(0);
+            looked_at.extend(heard.drain(..1000.min(heard.len())));
+            family.leave(heard);
+            // It rings again, for what was looked at already.
+            if looked_at.len() < silk_stream::MARKS as usize {
+                doorbell.set.mark(0);
+            }
+        }
+        assert_eq!(looked_at.pop(), Some(0), "what is new comes last");
+        assert!(looked_at.into_iter().eq(0..silk_stream::MARKS));
+    }
+
+    #[test]
+    fn news_of_an_end_presses_nobody_unless_there_is_other_news_too() {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let family = FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1));
+        let slot = arena.slot(3).unwrap();
+        slot.bells[0].store(1 << 5, SeqCst);
+        let seen = || (family.has_news(), family.has_pressing_news());
+        assert_eq!(seen(), (false, false));
+        family.tell_of_end(3, slot, true, None);
+        assert_eq!(seen(), (true, false));
+        // The same event set has more to do.
+        family.ring_bells(3, slot);
+        family.tell_of_end(3, slot, true, Some(1));
+        assert_eq!(seen(), (true, true));
+        family.wake_all(None, &Ringing::default());
+        assert_eq!(seen(), (false, false));
+        family.wake_thread(1);
+        assert_eq!(seen(), (true, true));
+    }
+}

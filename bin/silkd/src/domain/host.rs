@@ -1,0 +1,172 @@
+//! What comes to a listening socket over Linux's own TCP: from this machine itself, over its
+//! other interfaces. Linux's socket of the same port listens too; the domain of the default
+//! class accepts from it, and the domain of the peer's class makes a path of each connection,
+//! with HOST at the bottom. (Of datagrams: `host_datagrams.rs`.)
+
+use crate::between::command::Command;
+use crate::between::listener_hold::{Arrived, ListenerHold};
+use crate::between::reserved::Reserved;
+use crate::domain::engine::{BURST, Engine};
+use crate::domain::host_socket::{LinuxSocket, accept, reset};
+use crate::domain::linux_sockets::{complain, listen};
+use crate::domain::sibling::Sibling;
+use rustix::io::Errno;
+use silk_instant::Instant;
+use silk_modules::host;
+use silk_path::{Attr, Attrs, Bell, DropReason, PathId};
+use silk_wire::ipv4;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Engine {
+    /// A program listens: so does Linux's socket, from now on, since the classifier keeps from
+    /// it what comes over silk's device. A graph without HOST has no use for it.
+    pub(crate) fn listen_on_linux(&mut self, id: PathId, hold: &ListenerHold, defer_accept: u32) {
+        let accepts = self.domain == self.classes.domain(self.classes.default);
+        let Some(linux) = hold.linux.as_ref().filter(|_| accepts) else { return };
+        if self.core.paths.module_mut::<host::Host>().is_none() {
+            return;
+        }
+        let listens = listen(linux, hold, defer_accept).and_then(|()| self.host.watch.add(linux, id.index));
+        match listens {
+            Ok(()) => _ = self.host.listeners.insert(id.index, linux.clone()),
+            Err(error) => complain(hold, &error),
+        }
+    }
+
+    /// Something has changed at the socket of Linux's that the path of this index has.
+    pub fn stirred(&mut self, index: u32, now: Instant) {
+        let Some(id) = self.core.paths.at(index) else { return };
+        if self.host.listeners.contains_key(&index) || self.host.datagrams.contains_key(&index) {
+            self.host.stirred.insert(index);
+            self.wake(id, now);
+        } else {
+            self.stir(id, now);
+        }
+    }
+
+    /// A path is to look at its socket of Linux's.
+    pub(crate) fn stir(&mut self, id: PathId, now: Instant) {
+        let Some(name) = self.end_of(id).map(|end| end.name()) else { return };
+        if let Some(socket) = self.sockets.find(name) {
+            socket.ready = true;
+            self.wake(id, now);
+        }
+    }
+
+    /// Those whose pause is over look again.
+    pub(crate) fn try_again(&mut self, now: Instant) {
+        if self.host.again > now {
+            return;
+        }
+        self.host.again = Instant::FAR;
+        for index in std::mem::take(&mut self.host.paused) {
+            self.stirred(index, now);
+        }
+    }
+
+    /// Takes a bounded part of what Linux's socket has for a path, if that has stirred.
+    pub(crate) fn attend_to_linux(&mut self, id: PathId, now: Instant) {
+        if self.host.stirred.is_empty() || !self.host.stirred.remove(&id.index) {
+            return;
+        }
+        match self.host.listeners.get(&id.index).cloned() {
+            Some(linux) => self.accept_from_linux(id, &linux, now),
+            None => self.receive_from_linux(id, now),
+        }
+    }
+
+    /// Takes a bounded number of connections from Linux's socket of a listen path.
+    fn accept_from_linux(&mut self, id: PathId, linux: &Reserved, now: Instant) {
+        for _ in 0..BURST {
+            if self.has_no_room(id) || self.siblings.iter().any(Sibling::is_busy) {
+                return self.host.pause(id.index, now);
+            }
+            match accept(linux) {
+                Ok((socket, local, remote)) => {
+                    let Some(hold) = self.next_listener(id) else { return };
+                    self.pass_to_class(Arrived { hold, socket, local, remote }, now);
+                }
+                // None is left; or the port has been given back.
+                Err(Errno::AGAIN | Errno::INVAL) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.core.drops.count(DropReason::HostDescriptors);
+                    return self.host.pause(id.index, now);
+                }
+                // That one has ended already.
+                Err(_) => {}
+            }
+        }
+        self.stirred(id.index, now);
+    }
+
+    /// Whether a connection of some class would find as many before it, at each of the sockets
+    /// that share a listen path, as the backlog allows. Of what class the next one is, nobody
+    /// knows before it is accepted.
+    fn has_no_room(&self, id: PathId) -> bool {
+        let is_full = |hold: &Arc<ListenerHold>| {
+            let family = self.families.get(&hold.name.family);
+            let listener = family.and_then(|family| family.arena.listener(hold.listener));
+            let backlog = hold.backlog.load(SeqCst);
+            listener.is_none_or(|listener| listener.queue.iter().any(|queue| queue.len() >= backlog))
+        };
+        self.listeners.get(&id.index).is_none_or(|holds| holds.iter().all(is_full))
+    }
+
+    /// Takes a connection to the domain of its peer's class.
+    fn pass_to_class(&mut self, arrived: Arrived, now: Instant) {
+        let domain = self.classes.domain_of(arrived.remote.ip(), 0, arrived.local.port());
+        match self.siblings.get(domain).filter(|_| domain != self.domain) {
+            Some(sibling) => {
+                if let Err(reason) = sibling.give(|| Command::Host(arrived)) {
+                    self.core.drops.count(reason);
+                }
+            }
+            None => self.open_host(arrived, now),
+        }
+    }
+
+    /// A connection that another domain has accepted.
+    pub fn host_passed_on(&mut self, arrived: Arrived, now: Instant) {
+        self.has_come();
+        self.open_host(arrived, now);
+    }
+
+    /// Makes a path of a connection; it is reset where that cannot be.
+    fn open_host(&mut self, arrived: Arrived, now: Instant) {
+        let Arrived { hold, socket, local, remote } = arrived;
+        let socket = Arc::new(socket);
+        let attrs = Attrs::new()
+            .with(Attr::Local(local))
+            .with(Attr::Remote(remote))
+            .with(Attr::ProtId(ipv4::TCP.into()))
+            .with(Attr::Host(true));
+        if let Some(id) = self.begin_host(attrs, &hold, &socket, now) {
+            if self.host.watch.add(&socket, id.index).is_err() {
+                // Nobody would tell what arrives.
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+            }
+            return self.settle(id, now);
+        }
+        if let Some(module) = self.core.paths.module_mut::<host::Host>() {
+            module.withdraw();
+        }
+        reset(&socket);
+        self.core.drops.count(DropReason::HostRefused);
+    }
+
+    fn begin_host(
+        &mut self,
+        attrs: Attrs,
+        hold: &Arc<ListenerHold>,
+        socket: &Arc<OwnedFd>,
+        now: Instant,
+    ) -> Option<PathId> {
+        // Its program may have closed it while the connection was on its way here.
+        self.listeners.values().flatten().find(|known| Arc::ptr_eq(known, hold))?;
+        let top = self.top()?;
+        self.core.paths.module_mut::<host::Host>()?.offer(Box::new(LinuxSocket(socket.clone())));
+        self.take_connection(top, attrs, hold, now)
+    }
+}

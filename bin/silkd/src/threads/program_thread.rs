@@ -1,0 +1,104 @@
+//! A thread of a program's, as the daemon knows it: by its number, which may be another's once it has ended. So nothing is done to that
+//! number unless a descriptor says that the thread lives (pidfd_open(2), `PIDFD_THREAD`); where the kernel has none for
+//! threads, before Linux 6.9, it is taken to live.
+
+use crate::threads::cpu_time::CpuTime;
+use crate::threads::priority::{self, Scheduling};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// The thread.
+#[derive(Debug)]
+pub struct ProgramThread {
+    /// Its number, and what it has used of the CPU.
+    pub cpu: CpuTime,
+    /// Readable once it has ended.
+    ended: Option<OwnedFd>,
+}
+
+impl ProgramThread {
+    /// The thread that has this number now.
+    ///
+    /// # Errors
+    /// There is none, or the daemon has no descriptor left.
+    pub fn of(tid: u32) -> io::Result<Self> {
+        const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
+        let pid = i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        let ended = match pidfd_open(pid, THREAD) {
+            // The last is a filter's of system calls.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
+            opened => Some(opened?),
+        };
+        Ok(Self { cpu: CpuTime::of(tid), ended })
+    }
+
+    /// A record only: no thread that there is.
+    #[cfg(test)]
+    pub fn nobody() -> Self {
+        Self { cpu: CpuTime::of(u32::MAX >> 2), ended: None }
+    }
+
+    /// Its number, which may be another's by now.
+    pub fn tid(&self) -> u32 {
+        self.cpu.tid()
+    }
+
+    /// Schedules it so. A number is given out again once all others were, which takes longer than what lies between the look and the call.
+    ///
+    /// # Errors
+    /// As [`priority::set`]; `ESRCH`, too, where its number is another's.
+    pub fn schedule(&self, scheduling: Scheduling) -> io::Result<()> {
+        if self.has_ended() {
+            return Err(Errno::SRCH.into());
+        }
+        priority::set(self.tid(), scheduling)
+    }
+
+    fn has_ended(&self) -> bool {
+        let Some(ended) = &self.ended else { return false };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(ended, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn a_number_that_is_anothers_by_now_is_left_alone() {
+        let [mut before, mut after] = [sleeper(), sleeper()];
+        let (old, new) = (ProgramThread::of(before.id()).unwrap(), ProgramThread::of(after.id()).unwrap());
+        old.schedule(Scheduling::Batch).unwrap();
+        before.kill().unwrap();
+        before.wait().unwrap();
+        let reused = ProgramThread { cpu: CpuTime::of(after.id()), ..old };
+        let error = reused.schedule(Scheduling::Batch).unwrap_err();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", after.id())).unwrap();
+        new.schedule(Scheduling::Batch).unwrap();
+        after.kill().unwrap();
+        after.wait().unwrap();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        // The policy is the 41st field (proc_pid_stat(5)), the state the third.
+        let fields = stat.rsplit_once(") ").unwrap().1;
+        assert_eq!(fields.split(' ').nth(38), Some("0"), "{stat}");
+    }
+
+    #[test]
+    fn a_thread_that_is_no_process_is_known_as_well_and_one_that_is_not_there_is_not() {
+        let there = std::thread::spawn(|| {
+            ProgramThread::of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap()
+        });
+        let thread = there.join().unwrap();
+        while thread.schedule(Scheduling::Ordinary).is_ok() {}
+        assert!(ProgramThread::of(u32::MAX >> 2).is_err() && ProgramThread::of(0).is_err());
+    }
+}
