@@ -22,6 +22,7 @@ pub mod prioritise;
 pub mod putting_aside;
 pub mod reloading;
 pub mod reporting;
+pub mod requests;
 pub mod scout;
 pub mod server;
 pub mod serving_files;
