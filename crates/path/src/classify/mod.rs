@@ -4,10 +4,13 @@
 //! program read alike. A property test demands the same answers of all three.
 
 mod discard;
+mod fields;
 mod fingerprint;
+mod flow;
 mod flows;
 mod homes;
 pub mod layout;
+mod owner;
 mod refused;
 pub(crate) mod spec;
 mod spec6;
@@ -15,11 +18,12 @@ mod store;
 mod tables;
 
 pub use discard::{Filter, Framed, Taken};
-pub use flows::{Between, Flow, FlowError, Flows, Found, Key};
+pub use flow::{Between, Flow, Key, Protocol};
+pub use flows::{FlowError, Flows, Found};
 pub use refused::Refused;
 pub use spec6::skip_extensions;
 pub use store::{Store32, Store64};
-pub use tables::{ClassRule, Domains, Owned, Protocol, Tables, TooMany};
+pub use tables::{ClassRule, Domains, Owned, Tables, TooMany};
 
 use crate::Endpoint;
 

@@ -2,28 +2,21 @@
 //! the XDP program computes it: for devices without XDP, for frames without a hint, and as
 //! the reference of the property tests. Looks at bytes alone; no input panics.
 
-use super::flows::{Between, Flow, Found};
+use super::fields::{be16, ipv4};
+use super::flow::{Between, Flow, Protocol};
 use super::spec6;
-use super::{Protocol, Tables, Verdict};
+use super::{Tables, Verdict};
 use crate::Endpoint;
 use crate::module::Parcel;
-use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use core::net::{Ipv4Addr, SocketAddrV4};
 
-pub(super) const ETH: usize = 14;
+const ETH: usize = 14;
 const TAGGED: u16 = 0x8100;
 const TAG: usize = 4;
 const VID: u16 = 0xfff;
 const IPV4: usize = 20;
 const UDP: usize = 8;
 const IGMP: u8 = 2;
-
-pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn address(bytes: &[u8], at: usize) -> Option<Ipv4Addr> {
-    Some(Ipv4Addr::from(*bytes.get(at..)?.first_chunk::<4>()?))
-}
 
 /// An IPv4 packet as far as it matters here.
 struct Packet<'p> {
@@ -72,7 +65,7 @@ pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
         number => {
             let local = Endpoint::v4(packet.destination, be16(packet.payload, 2)?);
             let remote = Endpoint::v4(packet.source, be16(packet.payload, 0)?);
-            Some(Parcel::Listen(Between { protocol: flow_protocol(number)?, local, remote }))
+            Some(Parcel::Listen(Between { protocol: Protocol::numbered(number)?, local, remote }))
         }
     }
 }
@@ -90,18 +83,10 @@ fn packet(bytes: &[u8], quoted: bool) -> Option<Packet<'_>> {
         protocol: bytes[9],
         fragment: be16(bytes, 6)? & if quoted { 0x1fff } else { 0x3fff } != 0,
         dscp: bytes[1] >> 2,
-        source: address(bytes, 12)?,
-        destination: address(bytes, 16)?,
+        source: ipv4(bytes, 12)?,
+        destination: ipv4(bytes, 16)?,
         payload: bytes.get(header..end)?,
     })
-}
-
-pub(super) fn flow_protocol(number: u8) -> Option<Protocol> {
-    match number {
-        6 => Some(Protocol::Tcp),
-        17 => Some(Protocol::Udp),
-        _ => None,
-    }
 }
 
 impl Tables {
@@ -126,10 +111,6 @@ impl Tables {
         }
     }
 
-    pub(super) fn control(&self) -> Verdict {
-        Verdict::Control { domain: self.domains().control }
-    }
-
     /// Where an IPv4 packet belongs; `group`: it was sent to a group of stations.
     fn classify_ip(&self, bytes: &[u8], group: bool) -> Option<Verdict> {
         let packet = packet(bytes, false)?;
@@ -149,7 +130,7 @@ impl Tables {
         }
         match packet.protocol {
             1 => self.verdict_for_icmp(packet.destination, packet.payload),
-            number => self.classify_flow(&packet, flow_protocol(number)?),
+            number => self.classify_flow(&packet, Protocol::numbered(number)?),
         }
     }
 
@@ -164,53 +145,6 @@ impl Tables {
             return Some(self.of_flow(protocol, found, packet.payload));
         }
         self.listener(protocol, local.into(), packet.source.into(), packet.dscp)
-    }
-
-    /// Where a packet of this flow belongs, `transport` what it has from the protocol's header on:
-    /// its exact entry, or the listening path of the class it will belong to.
-    pub fn verdict_for(&self, flow: &Between, dscp: u8, transport: &[u8]) -> Option<Verdict> {
-        if let Some(found) = self.flows.lookup(flow) {
-            return Some(self.of_flow(flow.protocol, found, transport));
-        }
-        self.listener(flow.protocol, flow.local, flow.remote.ip(), dscp)
-    }
-
-    /// Where a packet belongs whose flow was found.
-    #[inline]
-    fn of_flow(&self, protocol: Protocol, found: Found, transport: &[u8]) -> Verdict {
-        match (protocol, transport.get(UDP..)) {
-            (Protocol::Udp, Some(payload)) => self.or_discard(found, payload),
-            _ => found.verdict(),
-        }
-    }
-
-    /// Where a packet without an exact entry belongs.
-    fn listener(&self, protocol: Protocol, local: Endpoint, source: IpAddr, dscp: u8) -> Option<Verdict> {
-        let owned = self.owns_port(protocol, local.ip(), local.port());
-        owned.then(|| self.of_stranger(source, local.port(), dscp))
-    }
-
-    /// Where a packet for a port of ours belongs that has no exact entry.
-    fn of_stranger(&self, source: IpAddr, port: u16, dscp: u8) -> Verdict {
-        let domain = self.domain_for(source, port, dscp);
-        if self.refuses(source) { Verdict::Refuse { domain } } else { Verdict::Listen { domain } }
-    }
-
-    /// Where a datagram to a group belongs.
-    pub fn group_listener(&self, local: Endpoint, source: IpAddr, dscp: u8) -> Option<Verdict> {
-        let owned = self.owns_port_of_group(Protocol::Udp, local.ip(), local.port());
-        owned.then(|| self.of_stranger(source, local.port(), dscp))
-    }
-
-    /// Where an error belongs that quotes a packet of no flow: to the control domain, where a datagram
-    /// socket that speaks with anybody may have sent it.
-    pub(super) fn quoted_port(&self, quoted: Option<Between>) -> Option<Verdict> {
-        let sent = quoted.is_some_and(|flow| {
-            flow.protocol == Protocol::Udp
-                && self.is_local(flow.local.ip())
-                && self.owns_port(Protocol::Udp, flow.local.ip(), flow.local.port())
-        });
-        (sent || self.owned().icmp).then(|| self.control())
     }
 
     /// Where an ICMP message to `local` belongs: for an error, the domain of the flow it is
@@ -240,7 +174,7 @@ impl Tables {
             return None;
         }
         Some(Flow {
-            protocol: flow_protocol(packet.protocol)?,
+            protocol: Protocol::numbered(packet.protocol)?,
             local: SocketAddrV4::new(packet.source, be16(packet.payload, 0)?),
             remote: SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?),
         })
@@ -250,7 +184,7 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{ClassRule, Domains, Owned};
+    use crate::classify::{ClassRule, Domains, Found, Owned};
     extern crate std;
     use proptest::prelude::*;
     use std::vec::Vec;

@@ -1,10 +1,10 @@
 //! The specification for IPv6, steps 7 to 10 of [`layout`](super::layout): the same questions as
 //! for IPv4, asked behind extension headers. Looks at bytes alone; no input panics.
 
-use super::flows::Between;
+use super::fields::{be16, ipv6};
+use super::flow::{Between, Protocol};
 use super::layout::{EXTENSION_BYTES, EXTENSIONS};
-use super::spec::{be16, flow_protocol};
-use super::{Protocol, Tables, Verdict};
+use super::{Tables, Verdict};
 use crate::Endpoint;
 use crate::module::Parcel;
 use core::net::{IpAddr, Ipv6Addr};
@@ -16,10 +16,6 @@ const FRAGMENT: u8 = 44;
 const ECHO_REQUEST: u8 = 128;
 /// Everybody on the link (RFC 4291 §2.7.1).
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-
-fn address(bytes: &[u8], at: usize) -> Option<Ipv6Addr> {
-    Some(Ipv6Addr::from(*bytes.get(at..)?.first_chunk::<16>()?))
-}
 
 /// An IPv6 packet as far as it matters here.
 struct Packet<'p> {
@@ -44,8 +40,8 @@ fn packet(bytes: &[u8]) -> Option<Packet<'_>> {
         protocol,
         fragment,
         dscp: (be16(bytes, 0)? >> 6 & 0x3f) as u8,
-        source: address(bytes, 8)?,
-        destination: address(bytes, 24)?,
+        source: ipv6(bytes, 8)?,
+        destination: ipv6(bytes, 24)?,
         payload,
     })
 }
@@ -86,7 +82,7 @@ pub(super) fn parcel(bytes: &[u8]) -> Option<Parcel> {
         (number, _) => {
             let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
             let remote = Endpoint::v6(packet.source, be16(packet.payload, 0)?);
-            Some(Parcel::Listen(Between { protocol: flow_protocol(number)?, local, remote }))
+            Some(Parcel::Listen(Between { protocol: Protocol::numbered(number)?, local, remote }))
         }
     }
 }
@@ -109,7 +105,7 @@ impl Tables {
             let datagram = packet.protocol == 17 && packet.payload.len() >= 8;
             return datagram.then(|| self.group_listener(local, packet.source.into(), packet.dscp)).flatten();
         }
-        let protocol = flow_protocol(packet.protocol)?;
+        let protocol = Protocol::numbered(packet.protocol)?;
         let least = if protocol == Protocol::Tcp { 20 } else { 8 };
         if packet.payload.len() < least {
             return None;
@@ -156,9 +152,9 @@ fn quoted_flow(message: &[u8]) -> Option<Between> {
     };
     let ends = ends.get(..8)?;
     Some(Between {
-        protocol: flow_protocol(kind)?,
-        local: Endpoint::v6(address(quote, 8)?, be16(ends, 0)?),
-        remote: Endpoint::v6(address(quote, 24)?, be16(ends, 2)?),
+        protocol: Protocol::numbered(kind)?,
+        local: Endpoint::v6(ipv6(quote, 8)?, be16(ends, 0)?),
+        remote: Endpoint::v6(ipv6(quote, 24)?, be16(ends, 2)?),
     })
 }
 

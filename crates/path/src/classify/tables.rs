@@ -2,21 +2,13 @@
 //! exact entry belongs to, and the settings, each in the words of [`layout`](super::layout).
 //! One thread at a time changes rules and settings; any number read.
 
-use super::flows::{Flows, halves};
+use super::flow::{Protocol, halves};
+use super::flows::Flows;
 use super::layout::*;
 use super::store::{Store, Store32, Store64};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-/// A protocol with ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
 
 /// What the settings' flags say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
