@@ -5,14 +5,11 @@
 
 use crate::account::Account;
 use crate::admit::ClassUse;
-use crate::drive::{climb, climb_inner, descend, walk};
 use crate::module::{Module, Modules};
-use crate::path::PathState;
 use crate::queue::Queue;
-use crate::signal::Event;
-use crate::stage::{Slot, Stage, Verdict};
-use crate::stream::ByteStream;
-use crate::{Attrs, DropReason, Message, ModuleId, PathId, Port, Request};
+use crate::stage::{Slot, Stage};
+use crate::state::PathState;
+use crate::{Attrs, DropReason, ModuleId, PathId, Port, Request};
 use core::any::Any;
 use silk_instant::Instant;
 
@@ -138,75 +135,15 @@ impl<'e> Cx<'_, 'e> {
         (module, self.env.port)
     }
 
-    /// Sends `msg` on up from this stage, to the end. A drop is already counted.
-    pub fn up(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
-        climb(self.env, &mut self.above, 0, msg).into()
-    }
-
-    /// Sends `msg` on down from this stage, to the end: on the way up, this is the back link.
-    /// A drop is already counted.
-    pub fn down(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
-        let end = self.below.slots.len();
-        descend(self.env, &mut self.below, end, msg).into()
-    }
-
-    /// The byte stream of the stage right above, and the way down beside it.
-    pub fn stream_and_down(&mut self) -> Option<(&mut dyn ByteStream, Down<'_, 'e>)> {
-        let stream = self.above.slots.first_mut()?.stage.stream()?;
-        let below = Run { slots: &mut *self.below.slots, ..self.below };
-        Some((stream, Down { env: self.env, below }))
-    }
-
     /// The stage right above, when it is a `T`: for two stages that speak through a typed service
     /// which is not one of messages.
     pub fn above<T: Stage>(&mut self) -> Option<&mut T> {
         (&mut *self.above.slots.first_mut()?.stage as &mut dyn Any).downcast_mut()
     }
 
-    /// Runs `msg` up through stages that this one, which is at the bottom of its path, has
-    /// taken the place of. `Forward`: it has come out above them.
-    pub fn inner_up(&mut self, inner: &mut [Slot], msg: &mut Message<'_>) -> Verdict {
-        climb_inner(self.env, &mut inner_run(inner, self.place), msg)
-    }
-
-    /// Runs `msg` down through such stages, and out of the path.
-    pub fn inner_down(&mut self, inner: &mut [Slot], msg: &mut Message<'_>) -> Result<(), DropReason> {
-        let end = inner.len();
-        descend(self.env, &mut inner_run(inner, self.place), end, msg).into()
-    }
-
-    /// Calls `each` for such stages, from the top, while it answers `true`; says whether all of
-    /// them did.
-    pub fn inner_each(
-        &mut self,
-        inner: &mut [Slot],
-        mut each: impl FnMut(&mut dyn Stage, &mut Cx<'_, 'e>) -> bool,
-    ) -> bool {
-        let mut all = true;
-        let places = (0..inner.len()).rev();
-        walk(self.env, &mut inner_run(inner, self.place), places, |stage, cx| {
-            all = each(stage, cx);
-            all
-        });
-        all
-    }
-
     /// Sets this stage's timer, in place of what was set before; [`Instant::FAR`] stops it.
     pub fn arm(&mut self, at: Instant) {
         self.env.state.deadlines.set(self.place, at);
-    }
-
-    /// Tells the stages above, and at last the port, what became true.
-    pub fn raise(&mut self, event: Event) {
-        for at in 0..self.above.slots.len() {
-            let place = self.above.place(at);
-            let Some((below, slot, above)) = self.above.split(at) else { return };
-            let mut cx = Cx { env: &mut *self.env, place, module: slot.module, below, above };
-            if !slot.stage.event(&mut cx, event) {
-                return;
-            }
-        }
-        self.env.port.event(self.env.state.id, event);
     }
 
     /// A round trip to the other side and back was measured, ns.
@@ -260,24 +197,5 @@ impl<'e> Cx<'_, 'e> {
     /// Gives `bytes` of memory back.
     pub fn release(&mut self, bytes: usize) {
         self.env.class.release(&mut self.env.state.account, bytes as u64);
-    }
-}
-
-/// Stages inside a stage: all of them have that stage's place, so they share its timer.
-fn inner_run(inner: &mut [Slot], place: usize) -> Run<'_> {
-    Run { slots: inner, base: place, floor: true, ceiling: false, inner: true }
-}
-
-/// The way down from a stage, while the stream above it is borrowed.
-pub struct Down<'c, 'e> {
-    env: &'c mut Env<'e>,
-    below: Run<'c>,
-}
-
-impl Down<'_, '_> {
-    /// As [`Cx::down`].
-    pub fn send(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
-        let end = self.below.slots.len();
-        descend(self.env, &mut self.below, end, msg).into()
     }
 }

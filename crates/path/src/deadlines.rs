@@ -1,7 +1,7 @@
 //! When the stages of a path want to be run again, a timer for each. On most paths one stage alone ever sets
 //! one, so that one has its place here, and the others get theirs when a second one does.
 
-use crate::path::MAX_STAGES;
+use crate::route::MAX_STAGES;
 use alloc::boxed::Box;
 use silk_instant::Instant;
 

@@ -3,7 +3,8 @@
 
 use crate::cx::{Cx, Env, Run};
 use crate::signal::{Bell, Report};
-use crate::{DropReason, Message, Verdict};
+use crate::stage::{Stage, Verdict};
+use crate::{CreateError, DropReason, Message};
 
 /// How a run ended. A drop has been counted already, so the answer may be ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ pub(crate) fn walk<'e>(
     env: &mut Env<'e>,
     run: &mut Run<'_>,
     places: impl Iterator<Item = usize>,
-    mut each: impl FnMut(&mut dyn crate::Stage, &mut Cx<'_, 'e>) -> bool,
+    mut each: impl FnMut(&mut dyn Stage, &mut Cx<'_, 'e>) -> bool,
 ) {
     for at in places {
         let place = run.place(at);
@@ -141,7 +142,7 @@ pub(crate) fn expire(env: &mut Env<'_>, run: &mut Run<'_>) {
 }
 
 /// Establishes the stages, first (the top, where creation began) to last.
-pub(crate) fn establish(env: &mut Env<'_>, run: &mut Run<'_>) -> Result<(), crate::CreateError> {
+pub(crate) fn establish(env: &mut Env<'_>, run: &mut Run<'_>) -> Result<(), CreateError> {
     let mut result = Ok(());
     let places = (0..run.slots.len()).rev();
     walk(env, run, places, |stage, cx| {

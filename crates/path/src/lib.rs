@@ -6,8 +6,8 @@
 //! | file | what | from |
 //! |---|---|---|
 //! | `service`, `module`, `graph` | modules, their typed services, the checked graph | Scout §3.1 |
-//! | `attrs`, `path`, `paths`, `table` | a path, its attributes, its four phases of creation | §3.2 |
-//! | `stage`, `cx`, `drive`, `message`, `framing` | stages, what they see, what carries messages between them | §3.2 |
+//! | `id`, `route`, `attrs`, `state`, `path`, `paths`, `table` | a path, its attributes, its four phases of creation | §3.2 |
+//! | `stage`, `cx`, `drive`, `onward`, `message`, `framing` | stages, what they see, what carries messages between them | §3.2 |
 //! | `transform` | pattern → rewritten path | §3.2, §4.2 |
 //! | `queue` | end queues, tickets | §4.1 |
 //! | `signal`, `port`, `stream` | bells, events, reports; effects; a program's buffers | – |
@@ -63,6 +63,7 @@ extern crate alloc;
 mod account;
 mod admit;
 mod attrs;
+mod average;
 pub mod classify;
 mod cx;
 mod deadlines;
@@ -71,15 +72,19 @@ mod drops;
 mod endpoint;
 mod framing;
 mod graph;
+mod id;
 mod message;
 mod module;
+mod onward;
 mod path;
 mod paths;
 mod port;
 mod queue;
+mod route;
 pub mod service;
 mod signal;
 mod stage;
+mod state;
 mod stream;
 mod table;
 pub mod transform;
@@ -87,22 +92,25 @@ mod wishes;
 
 pub use account::Account;
 pub use admit::{ClassUse, Classes, Limits, Refusals, Refused};
-pub use attrs::{Attr, Attrs, AttrsFull, MAX_USER, Route, Sharing};
-pub use cx::{Cx, Down, Env};
+pub use attrs::{Attr, Attrs, AttrsFull, MAX_USER, Sharing};
+pub use average::Average;
+pub use cx::{Cx, Env};
 pub use drive::Outcome;
 pub use drops::{DropReason, DropTotals, Drops};
 pub use endpoint::Endpoint;
 pub use framing::{Coded, Framing};
 pub use graph::*;
+pub use id::{ModuleId, PathId};
 pub use message::{Checksum, Message, Meta, NOWHERE, Station, Unsummed};
-pub use module::{
-    Create, CreateError, Module, ModuleId, Modules, Next, Parcel, Peer, Resolution, Resolve, Step,
-};
-pub use path::{Average, DEFAULT_QUEUE, MAX_STAGES, Path, PathId, PathState, Urgency, Wakeup, by_priority};
+pub use module::{Create, CreateError, Module, Modules, Next, Parcel, Peer, Resolution, Resolve, Step};
+pub use onward::Down;
+pub use path::{DEFAULT_QUEUE, Path, Urgency, Wakeup, by_priority};
 pub use paths::{Paths, Statement};
 pub use port::{Advertised, Port, Request};
 pub use queue::{Queue, Ticket, Tickets};
+pub use route::{MAX_STAGES, Route};
 pub use signal::{Bell, Cork, Event, Quoted, Report};
 pub use stage::{Slot, Stage, Verdict};
+pub use state::PathState;
 pub use stream::{ByteStream, Incoming, Outgoing};
 pub use wishes::{Discovery, Wishes};

@@ -4,9 +4,10 @@
 //! thread.
 
 use crate::classify::{Answer, Between, View};
+use crate::id::{ModuleId, PathId};
 use crate::service::Service;
 use crate::stream::ByteStream;
-use crate::{Attr, Attrs, AttrsFull, Endpoint, PathId, Port, Refused, Stage};
+use crate::{Attr, Attrs, AttrsFull, Endpoint, Port, Refused, Stage};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,10 +15,6 @@ use core::any::Any;
 use core::fmt;
 use core::net::IpAddr;
 use silk_instant::Instant;
-
-/// A module's place in its graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ModuleId(pub u8);
 
 /// Where a path goes on after a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

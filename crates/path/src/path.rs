@@ -1,113 +1,18 @@
-//! The path itself (Scout §3.2): id, stages, attributes, end queues, account, drops and the
-//! wake-up callback.
+//! The path itself (Scout §3.2): its state, its stages, its end queues and the wake-up callback.
 
 use crate::account::Account;
+use crate::average::Average;
 use crate::deadlines::Deadlines;
+use crate::id::{ModuleId, PathId};
 use crate::queue::Queue;
 use crate::stage::Slot;
-use crate::{Attrs, Drops, ModuleId, Route};
+use crate::state::PathState;
+use crate::{Attrs, Drops, Route};
 use alloc::vec::Vec;
-use core::fmt;
-use core::num::NonZeroU64;
 use silk_instant::Instant;
 
-/// The most stages of one path.
-pub const MAX_STAGES: usize = 8;
 /// Tickets that wait at an end where the attributes do not say.
 pub const DEFAULT_QUEUE: u16 = 64;
-
-/// A path's name: an index that the classifier can carry, and a generation so that a name is
-/// never taken for its successor's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId {
-    /// Below 2^24 - 1.
-    pub index: u32,
-    /// Grows with each path that had the index.
-    pub generation: u32,
-}
-
-impl fmt::Display for PathId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.index, self.generation)
-    }
-}
-
-/// The average time a message takes, kept by the *measure* transformation: exponentially
-/// weighted, an eighth for the newest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Average(
-    // One more than it is, so that "not measured" takes no room beside it.
-    NonZeroU64,
-);
-
-impl Default for Average {
-    fn default() -> Self {
-        Self(NonZeroU64::MIN)
-    }
-}
-
-impl Average {
-    /// Takes one more measurement, in ns, into the average.
-    pub fn add(&mut self, ns: u64) {
-        let before = self.ns();
-        let now = if before == 0 { ns } else { before - before / 8 + ns / 8 };
-        self.0 = NonZeroU64::MIN.saturating_add(now);
-    }
-    /// The average, in ns.
-    pub fn ns(self) -> u64 {
-        self.0.get() - 1
-    }
-}
-
-/// What belongs to the whole path and not to one stage.
-#[derive(Debug)]
-pub struct PathState {
-    /// The path's id.
-    pub id: PathId,
-    /// The module that creation began at.
-    pub top: ModuleId,
-    /// Every module the path leads through, also those that left no stage, and whatever
-    /// transformations have made of the stages since.
-    pub route: Route,
-    /// Its class, which its memory is charged to: fixed at creation.
-    pub class: u8,
-    /// One message of so many is measured; 0: each. Of a path that is measured.
-    pub measures_one_of: u8,
-    /// Its attributes.
-    pub attrs: Attrs,
-    /// What it has used.
-    pub account: Account,
-    /// What it has dropped.
-    pub drops: Drops,
-    /// Processing times are kept (the *measure* transformation).
-    pub measure: Option<Average>,
-    /// The round trip to the other side and back, where a protocol of the path measures it
-    /// (Scout §4.2); 0: nobody does.
-    pub round_trip: Average,
-    pub(crate) deadlines: Deadlines,
-    // What the port was told last.
-    pub(crate) armed: Instant,
-    // Memory charged at creation, given back by destruction.
-    pub(crate) base_memory: u64,
-    // It has begun and has not ended.
-    pub(crate) live: bool,
-}
-
-impl PathState {
-    /// Whether the message that has just been counted is to be measured: the first is, and of the others as many as are
-    /// asked for, in steps of the golden ratio, so that no rhythm of theirs is mistaken for all of them.
-    pub(crate) fn measures(&self) -> bool {
-        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let chosen =
-            self.account.packets_in.wrapping_mul(GOLDEN) <= u64::MAX / u64::from(self.measures_one_of.max(1));
-        self.measure.is_some_and(|average| chosen || average.ns() == 0)
-    }
-
-    /// When the earliest timer is due; [`Instant::FAR`]: none is set.
-    pub fn deadline(&self) -> Instant {
-        self.deadlines.earliest()
-    }
-}
 
 /// How a path that is about to run wants to be scheduled (Scout §3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -250,13 +155,5 @@ mod tests {
     fn a_path_is_small() {
         assert!(size_of::<Path>() <= 368, "{}", size_of::<Path>());
         assert!(size_of::<Slot>() <= 24, "{}", size_of::<Slot>());
-    }
-
-    #[test]
-    fn an_average_follows_slowly() {
-        let mut average = Average::default();
-        average.add(800);
-        average.add(1600);
-        assert_eq!(average.ns(), 900);
     }
 }

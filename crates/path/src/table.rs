@@ -2,7 +2,8 @@
 //! cost no hiccup. An index is reused with the next generation.
 
 use crate::classify::layout::INDEX_LISTEN;
-use crate::path::{Path, PathId};
+use crate::id::PathId;
+use crate::path::Path;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

@@ -3,10 +3,11 @@
 //! *measure* is here; *header template* and *integrated layers* know protocols and live with their
 //! modules.
 
-use crate::ModuleId;
+use crate::average::Average;
+use crate::id::ModuleId;
 use crate::module::Modules;
-use crate::path::{Average, PathState};
 use crate::stage::{Slot, Stage};
+use crate::state::PathState;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;

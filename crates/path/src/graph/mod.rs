@@ -13,7 +13,8 @@ pub use spec::{
 };
 
 use crate::classify::{Answer, Verdict, View};
-use crate::module::{ModuleId, Modules, Node, Peer};
+use crate::id::ModuleId;
+use crate::module::{Modules, Node, Peer};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -89,7 +90,7 @@ impl Graph {
 
     fn ask(&self, first: ModuleId, view: &mut View<'_>) -> Verdict {
         let mut asked = first;
-        for _ in 0..crate::path::MAX_STAGES {
+        for _ in 0..crate::route::MAX_STAGES {
             let Some(module) = self.modules.module(asked) else { return Verdict::Pass };
             match module.classify(view) {
                 Answer::Found(verdict) => return verdict,
