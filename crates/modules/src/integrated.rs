@@ -8,9 +8,8 @@
 use crate::mflow::MflowStage;
 use crate::rtp::RtpStage;
 use crate::udp::UdpStage;
+use silk_path::MAX_STAGES;
 use silk_path::transform::{Rewrite, Rule};
-use silk_path::{DropReason, MAX_STAGES, Message, Unsummed};
-use silk_wire::checksum::{Sum, around, is_right};
 
 /// The rule.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,16 +38,4 @@ impl Rule for IntegratedLayers {
             udp.summed_above = true;
         }
     }
-}
-
-/// Sums what a message's checksum covers, where nobody has: for a message that no stage above will read.
-pub(crate) fn verify(msg: &mut Message<'_>) -> Result<(), DropReason> {
-    msg.verify(|Unsummed { pseudo, before, bytes, behind }| {
-        is_right(around(pseudo, before, Sum::ZERO.bytes(bytes), bytes.len(), behind))
-    })
-}
-
-/// Why a message is dropped that would be for this reason if its checksum were right.
-pub(crate) fn refused(msg: &mut Message<'_>, reason: DropReason) -> DropReason {
-    verify(msg).err().unwrap_or(reason)
 }

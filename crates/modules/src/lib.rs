@@ -39,6 +39,7 @@ pub mod tcp;
 mod telling;
 mod template;
 pub mod udp;
+mod unsummed;
 pub mod vnet;
 
 pub use catalogue::{KINDS, Setup, catalogue};

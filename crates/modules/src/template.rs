@@ -7,7 +7,7 @@
 
 use crate::eth::EthStage;
 use crate::faults::accept;
-use crate::ip::{IpStage, packet_len};
+use crate::ip::{ECN, IpStage, packet_len};
 use crate::udp::{MAX_DATA, UdpStage};
 use crate::vnet;
 use alloc::boxed::Box;
@@ -242,8 +242,6 @@ impl Template {
     }
 }
 
-/// The ECN field of the service bits (RFC 3168 §5).
-pub(crate) const ECN: u8 = 3;
 // Where things are in IP's header.
 const TOS: usize = 1;
 const LENGTH: usize = 2;

@@ -33,7 +33,7 @@
 
 use crate::bound::{Bound, is_groups};
 use crate::faults::{accept, reason};
-use crate::integrated::refused;
+use crate::unsummed::refused;
 use alloc::boxed::Box;
 use silk_path::classify::{Answer, Between, Found, Protocol, Tables, View};
 use silk_path::service::{NET, Service};

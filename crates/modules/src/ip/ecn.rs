@@ -2,9 +2,10 @@
 //! mark on any of them is one on the whole. Fragments of which only some say that their sender knows ECN were
 //! never one datagram of his, and no mark of such may be lost or made.
 
-use crate::template::ECN;
 use silk_path::DropReason;
 
+/// The ECN field of the service bits (RFC 3168 §5).
+pub(crate) const ECN: u8 = 3;
 /// The sender does not know ECN (RFC 3168 §5).
 const NOT_ECT: u8 = 0b00;
 /// Congestion was experienced on the way.

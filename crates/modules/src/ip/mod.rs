@@ -35,7 +35,9 @@
 //! [`eth`](crate::eth) and [`arp`](crate::arp) below; [`udp`](crate::udp), [`tcp`](crate::tcp) and
 //! [`icmp`](crate::icmp) above.
 
+mod address;
 mod ecn;
+mod families;
 mod fragment;
 mod group;
 pub(crate) mod held;
@@ -47,10 +49,12 @@ mod routes;
 mod source;
 mod stage;
 
+pub use address::Address;
+pub(crate) use ecn::ECN;
 pub(crate) use group::multicast;
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
-pub use routes::{Address, Route, Routes, Whither};
+pub use routes::{Route, Routes, Whither};
 pub(crate) use stage::{GROUP_TTL, IpStage, add_pseudo_header, complete_checksum, packet_len};
 
 use crate::Device;

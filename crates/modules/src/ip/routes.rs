@@ -2,67 +2,12 @@
 //! device leads to, and has its number. The longest prefix counts, and of equal ones the better way that
 //! is usable. Filled by a configuration or from the kernel.
 
-use super::source::{self, Own};
+use super::address::{Address, Own, network};
 use crate::{Leads, Standing, Way};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::iter;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use silk_wire::{ipv4, ipv6};
-
-/// An address of one family.
-pub trait Address: Copy + Ord + Into<IpAddr> {
-    /// Bits of an address.
-    const BITS: u8;
-    /// The least MTU of a link, bytes.
-    const LEAST_MTU: u16;
-    /// No address.
-    const UNSPECIFIED: Self;
-    /// The address as a number.
-    fn bits(self) -> u128;
-    /// Whether it means something on its own link alone (RFC 4291 §2.5.6).
-    fn is_link_local(self) -> bool;
-    /// The address, where it is of this family.
-    fn of(address: IpAddr) -> Option<Self>;
-    /// Which of our addresses packets to `destination` carry that are handed to `hop` on `link`.
-    fn source(ours: &[Own<Self>], link: u8, hop: Self, destination: Self) -> Option<Self>;
-}
-
-impl Address for Ipv4Addr {
-    const BITS: u8 = 32;
-    const LEAST_MTU: u16 = ipv4::MIN_MTU;
-    const UNSPECIFIED: Self = Self::UNSPECIFIED;
-    fn bits(self) -> u128 {
-        self.to_bits().into()
-    }
-    fn is_link_local(self) -> bool {
-        false
-    }
-    fn of(address: IpAddr) -> Option<Self> {
-        if let IpAddr::V4(address) = address { Some(address) } else { None }
-    }
-    fn source(ours: &[Own<Self>], link: u8, hop: Self, _: Self) -> Option<Self> {
-        source::beside(ours, link, hop)
-    }
-}
-
-impl Address for Ipv6Addr {
-    const BITS: u8 = 128;
-    const LEAST_MTU: u16 = ipv6::MIN_MTU;
-    const UNSPECIFIED: Self = Self::UNSPECIFIED;
-    fn bits(self) -> u128 {
-        self.to_bits()
-    }
-    fn is_link_local(self) -> bool {
-        self.is_unicast_link_local()
-    }
-    fn of(address: IpAddr) -> Option<Self> {
-        if let IpAddr::V6(address) = address { Some(address) } else { None }
-    }
-    fn source(ours: &[Own<Self>], link: u8, _: Self, destination: Self) -> Option<Self> {
-        source::nearest(ours, link, destination)
-    }
-}
 
 /// A route over one of our links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,11 +53,6 @@ struct Entry<A> {
 
 /// The longest prefix first, then by network, then the better way first.
 type Entries<A> = Vec<Entry<A>>;
-
-/// The bits of an address that a prefix names.
-pub(super) fn network<A: Address>(address: A, prefix: u8) -> u128 {
-    address.bits().checked_shr(u32::from(A::BITS - prefix.min(A::BITS))).unwrap_or(0)
-}
 
 /// The routes, and our own addresses with their prefixes.
 #[derive(Clone, Debug)]

@@ -1,23 +1,9 @@
 //! Which of our addresses packets carry whose sender has said none: over IPv4 the one on the network of whom
 //! they are handed to (RFC 1122 §3.3.4.3), over IPv6 the one most like the destination (RFC 6724 §5).
 
-use super::Address;
-use super::routes::network;
+use super::address::{Address, Own, network};
 use core::cmp::Reverse;
 use core::net::Ipv6Addr;
-
-/// An address of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Own<A> {
-    /// The address.
-    pub address: A,
-    /// The length of its network's prefix.
-    pub prefix: u8,
-    /// The link that it is on.
-    pub link: u8,
-    /// Nothing new is to be begun from it, where there is another.
-    pub deprecated: bool,
-}
 
 /// Our address on the smallest network on `link` that `hop` is in, of several the first; or the first on that link, or
 /// the first there is.

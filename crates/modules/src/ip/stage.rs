@@ -1,6 +1,7 @@
 //! IP's part of a path: headers on and off, fragments, the path MTU, and what to do with
 //! messages whose next hop is not resolved yet.
 
+use super::ecn::ECN;
 use super::fragment::Pieces;
 use super::group::multicast;
 use super::held::{Holds, OwnPath, Waiting, unreached};
@@ -9,7 +10,6 @@ use super::path_mtu::LEAST;
 use super::reassembly::{Expired, First, Piece};
 use super::{Ip, Key, RES, impossible_source};
 use crate::faults::reason;
-use crate::template::ECN;
 use alloc::vec;
 use core::mem::replace;
 use core::net::{IpAddr, Ipv4Addr};

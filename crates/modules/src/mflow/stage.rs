@@ -7,7 +7,7 @@ use super::Mflow;
 use super::order::{Order, Turn};
 use super::window::{Bounds, Window};
 use crate::faults::reason;
-use crate::integrated::{refused, verify};
+use crate::unsummed::{refused, verify};
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::classify::{Between, Found, Protocol};

@@ -44,7 +44,7 @@ mod source;
 pub use source::Counts;
 
 use crate::faults::reason;
-use crate::integrated::verify;
+use crate::unsummed::verify;
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
 use core::time::Duration;
