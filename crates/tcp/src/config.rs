@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::congestion::Algorithm;
 use crate::ecn::Ecn;
-use crate::path_mtu::MtuProbing;
+use crate::search::MtuProbing;
 
 /// Parameters of connections and listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]

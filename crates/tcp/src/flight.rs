@@ -8,7 +8,6 @@ use alloc::collections::VecDeque;
 
 use silk_instant::Instant;
 
-use crate::recovery::Outstanding;
 use crate::seq::SeqNumber;
 
 /// With so many stretches what is sent joins its neighbours.
@@ -16,6 +15,21 @@ const MOST_SENT: usize = 2048;
 /// With so many stretches no further block is believed; what it covers is sent again at worst. Enough for a window of
 /// 4 MB of which a full queue took every second segment.
 const MOST: usize = 4096;
+
+/// What is outstanding, as the sender's variables say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outstanding {
+    pub(crate) una: SeqNumber,
+    pub(crate) nxt: SeqNumber,
+    /// Octets of a full segment (SMSS).
+    pub(crate) mss: u32,
+}
+
+impl Outstanding {
+    pub(crate) fn octets(self) -> u32 {
+        self.nxt - self.una
+    }
+}
 
 /// What is known of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 
 use crate::choose::Text;
 use crate::connection::Connection;
-use crate::recovery::{Outstanding, Phase};
+use crate::flight::Outstanding;
+use crate::recovery::Phase;
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,13 +64,13 @@
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
 //! | `losses`, `recovery`, `newreno`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
 //! | `undo`, `frto` | repairs that were not needed | RFC 3522, RFC 3708, RFC 4015, RFC 5682 |
-//! | `congestion`, `cubic`, `hystart`, `train`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
+//! | `congestion`, `controller`, `cubic`, `hystart`, `train`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
 //! | `ensemble` | what connections to one peer share | RFC 9040 |
 //! | `bbr`, `bbr_probing`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
 //! | `path_mtu`, `search` | how large segments may be | RFC 1191, RFC 4821, RFC 8899 |
-//! | `ecn` | marks instead of drops | RFC 3168 |
+//! | `codepoint`, `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
-//! | `user_timeout` | how long to insist | RFC 5482 |
+//! | `advertised`, `user_timeout` | how long to insist | RFC 5482 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
 //! | `listen`, `cookie`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 4987, RFC 6191 |
 #![no_std]
@@ -82,6 +82,7 @@ extern crate std;
 
 mod account;
 mod acknowledge;
+mod advertised;
 mod agree;
 mod arrive;
 mod bbr;
@@ -89,10 +90,12 @@ mod bbr_probing;
 mod buffer;
 mod challenge;
 mod choose;
+mod codepoint;
 mod company;
 mod config;
 mod congestion;
 mod connection;
+mod controller;
 mod cookie;
 mod cubic;
 mod ecn;
@@ -144,22 +147,23 @@ mod user_timeout;
 mod wants;
 
 pub use account::Waits;
+pub use advertised::Advertised;
 pub use bbr::Bbr;
 pub use buffer::{RecvBuffer, SendBuffer};
+pub use codepoint::Codepoint;
 pub use config::{Config, KeepaliveConfig};
 pub use congestion::{Acked, Algorithm, Congestion, Delivery, Model};
 pub use connection::Connection;
 pub use cubic::Cubic;
-pub use ecn::{Codepoint, Ecn};
+pub use ecn::Ecn;
 pub use info::{Info, Repair};
 pub use isn::IsnSecret;
 pub use options::{MalformedOption, Options, SackBlocks};
-pub use path_mtu::MtuProbing;
 pub use progress::{DropReason, Progress};
 pub use reno::Reno;
+pub use search::MtuProbing;
 pub use segment::{Flags, Header, Segment, Transmit, reset_for};
 pub use sender::Cork;
 pub use seq::SeqNumber;
 pub use siphash::SipHasher;
 pub use state::State;
-pub use user_timeout::Advertised;

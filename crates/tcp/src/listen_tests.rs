@@ -1,7 +1,7 @@
 //! Tests of the table of half-open connections.
 
 use super::*;
-use crate::ecn::Codepoint;
+use crate::codepoint::Codepoint;
 use alloc::vec::Vec;
 
 const NOW: Instant = Instant::from_millis(1_000);

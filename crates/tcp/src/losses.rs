@@ -9,8 +9,9 @@ use silk_instant::Instant;
 
 use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed};
+use crate::flight::Outstanding;
 use crate::progress::Progress;
-use crate::recovery::{Outstanding, Phase, Wait};
+use crate::recovery::{Phase, Wait};
 use crate::segment::Segment;
 use crate::tail::TailAck;
 use crate::timers::Timer;

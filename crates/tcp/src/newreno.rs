@@ -2,7 +2,8 @@
 //! acknowledgements mean that the first segment is lost, and each partial acknowledgement that the
 //! next one is, too.
 
-use crate::recovery::{Outstanding, Phase, Recovery};
+use crate::flight::Outstanding;
+use crate::recovery::{Phase, Recovery};
 
 /// Duplicate acknowledgements that mean a loss without SACK (RFC 5681 §3.2).
 const DUP_THRESH: u16 = 3;

@@ -4,8 +4,8 @@
 
 use core::fmt;
 
+use crate::advertised::Advertised;
 use crate::seq::SeqNumber;
-use crate::user_timeout::Advertised;
 
 const END: u8 = 0;
 const NOP: u8 = 1;

@@ -9,7 +9,7 @@ use silk_instant::Instant;
 
 use crate::congestion::{Congestion, Delivery};
 use crate::connection::Connection;
-use crate::recovery::Outstanding;
+use crate::flight::Outstanding;
 use crate::timers::Timer;
 
 /// A portion lasts so long at the rate: timers need not be finer.

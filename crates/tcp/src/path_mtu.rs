@@ -12,21 +12,9 @@ use silk_instant::Instant;
 use crate::choose::Text;
 use crate::congestion::Congestion;
 use crate::connection::Connection;
-use crate::recovery::{Hole, Outstanding, Phase};
-use crate::search::{BASE, LEAST, Probe, Search};
-
-/// When the path MTU is searched by probing (Linux's `tcp_mtu_probing`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MtuProbing {
-    /// Never: what routers say is all that is known.
-    Off,
-    /// When segments vanish that may be too large, and ten minutes after a router has said that
-    /// some were.
-    #[default]
-    BlackHoles,
-    /// On every connection, which begins with small segments, whatever the link takes.
-    Always,
-}
+use crate::flight::Outstanding;
+use crate::recovery::{Hole, Phase};
+use crate::search::{BASE, LEAST, MtuProbing, Probe, Search};
 
 /// What may be sent now, for a probe to fit in.
 #[derive(Clone, Copy, Debug)]

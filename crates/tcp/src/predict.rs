@@ -89,8 +89,8 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codepoint::Codepoint;
     use crate::config::Config;
-    use crate::ecn::Codepoint;
     use crate::options::Options;
     use crate::seq::SeqNumber;
     use alloc::format;

@@ -9,9 +9,8 @@ use core::time::Duration;
 
 use silk_instant::Instant;
 
-use crate::flight::{Flight, Judgement, Sending};
+use crate::flight::{Flight, Judgement, Outstanding, Sending};
 use crate::minimum::WindowedMin;
-use crate::recovery::Outstanding;
 use crate::seq::SeqNumber;
 use crate::stamps::Echo;
 

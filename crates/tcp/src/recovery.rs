@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use silk_instant::Instant;
 
-use crate::flight::{Flight, Judgement, Sending};
+use crate::flight::{Flight, Judgement, Outstanding, Sending};
 use crate::options::SackBlocks;
 use crate::prr::Prr;
 use crate::rack::{Detected, Rack};
@@ -37,21 +37,6 @@ pub(crate) enum Wait {
     Probe,
     /// The reordering timer of RFC 8985 §6.2, step 5.
     Reordering,
-}
-
-/// What is outstanding, as the sender's variables say.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outstanding {
-    pub(crate) una: SeqNumber,
-    pub(crate) nxt: SeqNumber,
-    /// Octets of a full segment (SMSS).
-    pub(crate) mss: u32,
-}
-
-impl Outstanding {
-    pub(crate) fn octets(self) -> u32 {
-        self.nxt - self.una
-    }
 }
 
 /// Octets to send again.

@@ -24,6 +24,19 @@ const RAISE: Duration = Duration::from_secs(600);
 /// A search ends when it can gain no more than this.
 const NEAR: u16 = 16;
 
+/// When the path MTU is searched by probing (Linux's `tcp_mtu_probing`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MtuProbing {
+    /// Never: what routers say is all that is known.
+    Off,
+    /// When segments vanish that may be too large, and ten minutes after a router has said that
+    /// some were.
+    #[default]
+    BlackHoles,
+    /// On every connection, which begins with small segments, whatever the link takes.
+    Always,
+}
+
 /// A segment that is larger than what is known to get through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Probe {

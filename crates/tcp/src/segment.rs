@@ -5,7 +5,7 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
-use crate::ecn::Codepoint;
+use crate::codepoint::Codepoint;
 use crate::options::Options;
 use crate::seq::SeqNumber;
 

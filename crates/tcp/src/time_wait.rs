@@ -195,7 +195,7 @@ impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecn::Codepoint;
+    use crate::codepoint::Codepoint;
 
     const NOW: Instant = Instant::from_millis(5_000);
     const LASTS: Duration = Duration::from_secs(60);

@@ -7,8 +7,8 @@ use silk_instant::Instant;
 
 use crate::buffer::{RecvBuffer, SendBuffer};
 use crate::choose::Text;
+use crate::codepoint::Codepoint;
 use crate::connection::{Connection, Owed};
-use crate::ecn::Codepoint;
 use crate::options::Options;
 use crate::segment::{Flags, Header, Transmit};
 use crate::sender::Fin;

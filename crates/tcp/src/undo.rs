@@ -9,8 +9,9 @@ use alloc::boxed::Box;
 
 use silk_instant::Instant;
 
-use crate::congestion::{Congestion, Controller};
+use crate::congestion::Congestion;
 use crate::connection::Connection;
+use crate::controller::Controller;
 use crate::flight::Sending;
 use crate::frto::Frto;
 use crate::recovery::Phase;

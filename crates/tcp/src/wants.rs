@@ -23,8 +23,8 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::buffer::{RecvBuffer, SendBuffer};
+    use crate::codepoint::Codepoint;
     use crate::config::Config;
-    use crate::ecn::Codepoint;
     use crate::options::Options;
     use crate::segment::{Flags, Segment};
     use crate::seq::SeqNumber;
