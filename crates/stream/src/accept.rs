@@ -8,7 +8,7 @@
 //! finds its name there) or not. A thread that is stopped on its way takes nothing that has come to
 //! lie elsewhere since.
 
-use crate::layout::RANKS;
+use crate::counts::RANKS;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The owner word of a slot that nobody may take.
@@ -16,6 +16,9 @@ pub const OWNER_NOBODY: u32 = u32::MAX;
 /// The bit of an owner word that says that the slot lies in an accept queue; the others say where: in which queue
 /// ([`AcceptQueue::begin`]), and at which of its last 262 144 places. The numbers of processes are smaller.
 pub const OWNER_QUEUED: u32 = 1 << 31;
+
+/// Threads of one family that may wait in `accept` at one time.
+pub const THREADS: u32 = Waiters::CAPACITY;
 
 const PLACE_BITS: u32 = 18;
 /// Which queue, at most, so that no place is [`OWNER_NOBODY`].

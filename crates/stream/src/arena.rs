@@ -2,14 +2,15 @@
 //! are in use stands in the daemon's books ([`Pool`](crate::Pool)).
 
 use crate::budget::{Budget, Share};
+use crate::counts::DOMAINS;
 use crate::errors::ErrorQueue;
 use crate::layout::{
-    Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SharedFile, Slot, Thread,
-    places_of_file,
+    Bell, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SharedFile, Thread, places_of_file,
 };
-use crate::pool::{CHUNK, Taken};
 use crate::ring::Bytes;
 use crate::shared::Shared;
+use crate::slot::Slot;
+use crate::taken::{CHUNK, Taken};
 use crate::tcp_info::SharedInfo;
 use crate::urgent::Urgent;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -374,7 +375,7 @@ fn memory_file(length: usize) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::SLOTS;
+    use crate::counts::SLOTS;
 
     fn arena() -> Arc<Arena> {
         Arena::create(Sizes { rings: 8 << 20, domains: 2 }).unwrap()

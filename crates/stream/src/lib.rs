@@ -28,6 +28,7 @@ mod accept;
 mod arena;
 #[cfg(not(loom))]
 mod budget;
+mod counts;
 #[cfg(not(loom))]
 mod datagram;
 mod dirty;
@@ -41,7 +42,10 @@ mod pool;
 mod reference;
 mod ring;
 mod shared;
+mod slot;
 mod sync;
+#[cfg(not(loom))]
+mod taken;
 mod tcp_info;
 mod urgent;
 pub mod vacate;
@@ -49,11 +53,12 @@ pub mod vacate;
 pub mod wake;
 mod ways;
 
-pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, Waiters};
+pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, THREADS, Waiters};
 #[cfg(not(loom))]
 pub use arena::{Arena, AttachError, CreateError, RingPlace, Sizes};
 #[cfg(not(loom))]
 pub use budget::Budget;
+pub use counts::*;
 #[cfg(not(loom))]
 pub use datagram::{
     Datagram, Details, RECORD_HEADER, Received, Sent, Way, pop as pop_datagram, push as push_datagram,
@@ -70,6 +75,7 @@ pub use pool::{Left, Pool};
 pub use reference::Reference;
 pub use ring::{Bytes, begin as begin_ring, free, left_of, used};
 pub use shared::{SHARED_WORDS, Shared, SharedLock};
+pub use slot::*;
 pub use tcp_info::{INFO_WORDS, MODEL_WORDS, SharedInfo, TcpInfo};
 pub use urgent::{Ahead, Mark, Urgent};
 pub use ways::Ways;

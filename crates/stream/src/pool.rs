@@ -7,33 +7,18 @@
 
 use crate::arena::{Arena, RingPlace};
 use crate::budget::Budget;
-use crate::layout::{RINGS_AT, SLOTS};
+use crate::counts::SLOTS;
+use crate::layout::RINGS_AT;
+use crate::taken::CHUNK;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-/// Ring memory is taken from the arena in pieces of this size, bytes.
-pub(crate) const CHUNK: u64 = 4 << 20;
 /// After so many rings it is asked how much memory they use by now.
 const MEASURED: u32 = 64;
 /// Slots are taken from the arena in blocks of this many.
 const SLOT_BLOCK: u32 = 64;
-
-/// What the books of one arena share: how much of it has been taken.
-pub(crate) struct Taken {
-    /// The next slot block and ring chunk that nobody has taken yet.
-    slot: AtomicU32,
-    chunk: AtomicU64,
-    /// Bytes of rings that were given out and not returned.
-    pub rings: AtomicU64,
-}
-
-impl Default for Taken {
-    fn default() -> Self {
-        Self { slot: AtomicU32::new(0), chunk: AtomicU64::new(RINGS_AT as u64), rings: AtomicU64::new(0) }
-    }
-}
 
 /// One domain's private book of an arena: its free slots and rings.
 pub struct Pool {

@@ -1,7 +1,7 @@
 //! Urgent data of a stream (RFC 9293 §3.8.5): which octet of either ring is the last urgent one. It lies in its place
 //! among the others; that by default a program reads it out of band is between that program and this record.
 
-use crate::layout::{Slot, option};
+use crate::slot::{Slot, option};
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 

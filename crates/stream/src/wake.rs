@@ -1,7 +1,7 @@
 //! Sleeping on a word of an arena and waking who sleeps there (`futex(2)`), and the event
 //! descriptors that reach a side which sleeps in the kernel.
 
-use crate::waiting;
+use crate::slot::waiting;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
