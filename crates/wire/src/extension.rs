@@ -13,6 +13,7 @@
 //! ```
 
 use crate::ParseError;
+use crate::ipv6::header::{HEADER, MAX_PAYLOAD};
 
 /// Next header: hop-by-hop options.
 pub const HOP_BY_HOP: u8 = 0;
@@ -85,7 +86,7 @@ impl Fragment {
         if self.more && (!payload.is_multiple_of(8) || payload == 0) {
             return Err(Refused::told(ParseError::Ipv6Fragment, 0, length_field));
         }
-        if self.offset + payload > crate::ipv6::MAX_PAYLOAD {
+        if self.offset + payload > MAX_PAYLOAD {
             return Err(Refused::told(ParseError::Ipv6Fragment, 0, offset_field));
         }
         Ok(())
@@ -164,7 +165,7 @@ const NEXT_HEADER: usize = 6;
 
 /// Where a byte of the extension headers stands in the packet.
 fn place(at: usize) -> usize {
-    crate::ipv6::HEADER + at
+    HEADER + at
 }
 
 /// The header of `kind` at `at`, as long as it says: at least 8 bytes.
