@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use silk_instant::Instant;
 
-use super::queue::{Fifo, Left};
+use super::fifo::{Fifo, Left};
 
 /// The delay that a standing queue may have: 5 ms, 5 % of the interval (RFC 8289 §4.3).
 const TARGET: Duration = Duration::from_millis(5);

@@ -19,6 +19,7 @@
 
 mod codel;
 mod conditions;
+mod fifo;
 mod loss;
 mod queue;
 

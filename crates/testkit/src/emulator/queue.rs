@@ -1,45 +1,11 @@
 //! The queue before a transmitter: first in, first out, and never longer than its limit. Which
 //! packets leave it for the transmitter is the discipline's decision.
 
-use std::collections::VecDeque;
-
 use silk_instant::Instant;
 
 use super::codel::CoDel;
+use super::fifo::{Fifo, Left};
 use super::{Conditions, Discipline};
-
-/// Packets in the order in which they came, and when they did.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Fifo {
-    packets: VecDeque<(Instant, Vec<u8>)>,
-    bytes: usize,
-    /// The largest packet it ever held, RFC 8289's maxpacket.
-    largest: usize,
-}
-
-impl Fifo {
-    fn push(&mut self, now: Instant, packet: Vec<u8>) {
-        self.bytes += packet.len();
-        self.largest = self.largest.max(packet.len());
-        self.packets.push_back((now, packet));
-    }
-
-    /// The oldest packet, and when it came.
-    pub(super) fn pop(&mut self) -> Option<(Instant, Vec<u8>)> {
-        let oldest = self.packets.pop_front();
-        self.bytes -= oldest.as_ref().map_or(0, |(_, packet)| packet.len());
-        oldest
-    }
-
-    /// Whether no more is held than one packet at the most.
-    pub(super) const fn is_short(&self) -> bool {
-        self.bytes <= self.largest
-    }
-
-    fn oldest(&self) -> Option<Instant> {
-        self.packets.front().map(|(came, _)| *came)
-    }
-}
 
 /// A queue with its limit and its discipline.
 #[derive(Clone, Debug)]
@@ -47,15 +13,6 @@ pub(super) struct Queue {
     fifo: Fifo,
     limit: usize,
     codel: Option<CoDel>,
-}
-
-/// What left a queue at one moment.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Left {
-    /// The packet for the transmitter.
-    pub(super) packet: Option<Vec<u8>>,
-    /// How many were dropped before it.
-    pub(super) dropped: u64,
 }
 
 impl Queue {
@@ -66,7 +23,7 @@ impl Queue {
 
     /// Takes a packet; false when there is no room.
     pub(super) fn push(&mut self, now: Instant, packet: Vec<u8>) -> bool {
-        let room = self.fifo.packets.len() < self.limit;
+        let room = self.fifo.len() < self.limit;
         if room {
             self.fifo.push(now, packet);
         }
@@ -87,7 +44,7 @@ impl Queue {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.fifo.packets.len()
+        self.fifo.len()
     }
 }
 
