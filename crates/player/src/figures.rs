@@ -1,7 +1,6 @@
 //! Everything measured of one stream, for reports and experiments.
 
-use crate::player::Stream;
-use crate::stream::Terms;
+use crate::stream::{Stream, Terms};
 use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, Timeline, deadline};
 use silk_modules::rtp::RtpStage;
 use silk_path::classify::{Found, Tables};

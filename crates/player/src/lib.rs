@@ -22,8 +22,7 @@ mod trial;
 
 pub use figures::Figures;
 pub use player::{Player, PlayerOptions, Rule, Schedule, rules};
-pub use stream::{Begun, Carrier, Order, Refusal, Terms, Told, Words};
-pub use trial::Judgement;
+pub use stream::{Begun, Carrier, Judgement, Order, Refusal, Terms, Told, Words};
 
 /// The graph of a video appliance.
 pub const GRAPH: &str = include_str!("../../../graphs/video.toml");

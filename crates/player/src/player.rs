@@ -1,8 +1,7 @@
 //! The player: streams as paths, from their order to their end.
 
 use crate::figures::Figures;
-use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
-use crate::trial::{Judgement, Trial};
+use crate::stream::{Begun, Carrier, Judgement, Order, Refusal, Stream, Terms, Trial};
 use silk_appliance::Appliance;
 use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Playing, Rate, Wish, deadline};
 use silk_modules::IntegratedLayers;
@@ -68,17 +67,6 @@ impl Default for PlayerOptions {
     fn default() -> Self {
         Self { rule: Rule::default(), share: 0.95, memory: 1 << 30 }
     }
-}
-
-pub(crate) struct Stream {
-    pub(crate) order: Order,
-    pub(crate) terms: Terms,
-    /// Nothing was told of it: it has to show what it needs.
-    pub(crate) trial: Option<Trial>,
-    /// Luma samples in a row and rows that its memory was granted for, where nothing was told of it.
-    pub(crate) size: Option<(usize, usize)>,
-    /// It did not fit, and is to end.
-    pub(crate) refused: bool,
 }
 
 /// Bytes of memory for the paths that stand beside the streams: commands, neighbours.

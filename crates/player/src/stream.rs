@@ -1,4 +1,4 @@
-//! What is asked of a stream, and what becomes of that: let in, refused, or offered less.
+//! What is asked of a stream, and what becomes of that: let in, perhaps on trial, refused, or offered less.
 
 use silk_appliance::Dropped;
 use silk_media::{Demand, Kind, Need, Offer, Pictures, Playing, Rate, Wish};
@@ -103,6 +103,59 @@ pub struct Begun {
     pub path: PathId,
     /// On what terms.
     pub terms: Terms,
+}
+
+/// A stream that was let in, as the player knows it.
+pub(crate) struct Stream {
+    pub(crate) order: Order,
+    pub(crate) terms: Terms,
+    /// Nothing was told of it: it has to show what it needs.
+    pub(crate) trial: Option<Trial>,
+    /// Luma samples in a row and rows that its memory was granted for, where nothing was told of it.
+    pub(crate) size: Option<(usize, usize)>,
+    /// It did not fit, and is to end.
+    pub(crate) refused: bool,
+}
+
+/// How far a stream's trial has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trial {
+    /// Periods of its pictures when it was last looked at, and what it had used of the processor then, ns.
+    /// Nothing before the first look: a stream's first pictures, for which all memory is new, cost more.
+    pub(crate) looked: Option<(u64, u64)>,
+    /// Times it was found not to fit.
+    pub(crate) strikes: u32,
+}
+
+/// What became of a stream that was let in on trial and does not fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Its name.
+    pub name: String,
+    /// Of the processor, what it needs.
+    pub needs: f64,
+    /// Of the processor, what is free.
+    pub free: f64,
+    /// What would fit.
+    pub offer: Offer,
+    /// It plays with that; else it is ended.
+    pub accepted: bool,
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, needs, free, offer, accepted } = self;
+        if *offer == Offer::NoMemory {
+            return write!(f, "{name} needs more memory than is free, and is ended");
+        }
+        let (needs, free) = (needs * 100.0, free * 100.0);
+        write!(f, "{name} needs {needs:.1} % of the CPU and {free:.1} % is free: it ")?;
+        match (accepted, offer.is_less()) {
+            (true, _) => write!(f, "goes on with {}", Words(*offer)),
+            (false, true) => write!(f, "is ended; with {} it would fit", Words(*offer)),
+            (false, false) => f.write_str("is ended"),
+        }
+    }
 }
 
 /// Why a stream was not let in.

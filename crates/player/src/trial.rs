@@ -4,57 +4,15 @@
 //! is ended otherwise. Those that were promised something before it keep that.
 
 use crate::player::Player;
-use crate::stream::{Order, Words};
+use crate::stream::{Judgement, Order, Trial};
 use silk_appliance::Appliance;
 use silk_media::{Demand, DisplayStage, Model, Mpeg, MpegStage, Offer, Rate};
 use silk_path::PathId;
-use std::fmt;
-
-/// How far a stream's trial has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Trial {
-    // Periods of its pictures when it was last looked at, and what it had used of the processor then, ns.
-    // Nothing before the first look: a stream's first pictures, for which all memory is new, cost more.
-    looked: Option<(u64, u64)>,
-    // Times it was found not to fit.
-    strikes: u32,
-}
 
 /// So often a stream must be found not to fit, a second apart: something else may have held it up once.
 const STRIKES: u32 = 3;
 /// The fewest pictures from one look to the next.
 const PICTURES: u64 = 30;
-
-/// What became of a stream that was let in on trial and does not fit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
-    /// Its name.
-    pub name: String,
-    /// Of the processor, what it needs.
-    pub needs: f64,
-    /// Of the processor, what is free.
-    pub free: f64,
-    /// What would fit.
-    pub offer: Offer,
-    /// It plays with that; else it is ended.
-    pub accepted: bool,
-}
-
-impl fmt::Display for Judgement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, needs, free, offer, accepted } = self;
-        if *offer == Offer::NoMemory {
-            return write!(f, "{name} needs more memory than is free, and is ended");
-        }
-        let (needs, free) = (needs * 100.0, free * 100.0);
-        write!(f, "{name} needs {needs:.1} % of the CPU and {free:.1} % is free: it ")?;
-        match (accepted, offer.is_less()) {
-            (true, _) => write!(f, "goes on with {}", Words(*offer)),
-            (false, true) => write!(f, "is ended; with {} it would fit", Words(*offer)),
-            (false, false) => f.write_str("is ended"),
-        }
-    }
-}
 
 impl Player {
     /// Looks at the streams of which nothing was told.
