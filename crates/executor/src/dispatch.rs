@@ -97,6 +97,18 @@ impl<P: Port> Dispatch<P> {
         self.device.release(frame);
     }
 
+    /// Tells the sender of a frame that nobody takes that it is so, if it may be told.
+    fn refuse_frame(&mut self, frame: Frame, now: Instant) {
+        let Self { paths, port, device, tables, classify, .. } = self;
+        if !tables.owned().icmp {
+            return;
+        }
+        let Some(bytes) = device.bytes(frame).get(frame.range()) else { return };
+        if (classify)(paths, tables, bytes, frame.device) == Verdict::Pass {
+            refuse((paths, port), tables, (bytes, frame.device), now);
+        }
+    }
+
     /// Puts a frame on the input queue of the path it belongs to.
     fn route(&mut self, frame: Frame, now: Instant) -> Result<(), DropReason> {
         let Some(id) = self.place_of(frame)? else {

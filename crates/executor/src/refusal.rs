@@ -2,8 +2,6 @@
 //! segment of TCP goes to the path that resets what belongs to no connection (RFC 9293 §3.5.2); of anything else the sender is told by
 //! ICMP that nobody listens (RFC 1122 §3.2.2.1 and §4.1.3.1, RFC 4443 §3.1), no oftener than these modules are configured to.
 
-use crate::Dispatch;
-use silk_device::Frame;
 use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
 use silk_modules::ip::Ip;
@@ -26,20 +24,6 @@ pub(crate) fn answering(paths: &Paths, tables: &Tables, frame: &[u8], verdict: V
         Some(parcel @ Parcel::Listen(flow)) if flow.protocol == Protocol::Tcp => paths.taker(&parcel),
         Some(Parcel::Listen(_)) | None if kind == eth::IPV6 => paths.taker(&Parcel::Nobodys6),
         _ => None,
-    }
-}
-
-impl<P: Port> Dispatch<P> {
-    /// Tells the sender of a frame that nobody takes that it is so, if it may be told.
-    pub(crate) fn refuse_frame(&mut self, frame: Frame, now: Instant) {
-        let Self { paths, port, device, tables, classify, .. } = self;
-        if !tables.owned().icmp {
-            return;
-        }
-        let Some(bytes) = device.bytes(frame).get(frame.range()) else { return };
-        if (classify)(paths, tables, bytes, frame.device) == Verdict::Pass {
-            refuse((paths, port), tables, (bytes, frame.device), now);
-        }
     }
 }
 
