@@ -1,7 +1,6 @@
 //! What went wrong with a command: said on standard error, with whose fault it is and what to
 //! do next, and turned into an exit status.
 
-use crate::bench::Failure;
 use silk_config::{Faults, Unreadable};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
@@ -27,7 +26,7 @@ pub enum Trouble {
     /// A link that cannot be emulated.
     Netem(String),
     /// An experiment without a result.
-    Bench(Failure),
+    Bench(String),
 }
 
 /// Prints what a command was asked for. A reader that has seen enough closes the pipe, which is no trouble.
@@ -96,10 +95,11 @@ impl fmt::Display for Trouble {
                 "`{name}` is a configuration and no graph: what silkd runs is `graphs/web.toml`, unless it says `graph = …`"
             ),
             Self::Output(why) => write!(f, "standard output cannot be written: {why}"),
-            Self::Arguments(why) | Self::Daemon(why) | Self::Program(_, why) | Self::Netem(why) => {
-                f.write_str(why)
-            }
-            Self::Bench(why) => why.fmt(f),
+            Self::Arguments(why)
+            | Self::Daemon(why)
+            | Self::Program(_, why)
+            | Self::Netem(why)
+            | Self::Bench(why) => f.write_str(why),
         }
     }
 }
@@ -115,11 +115,5 @@ impl From<Unreadable> for Trouble {
 impl From<Faults> for Trouble {
     fn from(faults: Faults) -> Self {
         Self::Files(vec![faults], Vec::new())
-    }
-}
-
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Self::Bench(failure)
     }
 }

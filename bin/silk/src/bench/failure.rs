@@ -1,5 +1,6 @@
 //! Why an experiment could not be run, in a sentence that says whose fault it is and what to do.
 
+use crate::trouble::Trouble;
 use silk_testkit::netns::RigError;
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -131,6 +132,12 @@ impl std::error::Error for Failure {}
 impl From<RigError> for Failure {
     fn from(error: RigError) -> Self {
         Self::Rig(error)
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Bench(failure.to_string())
     }
 }
 
