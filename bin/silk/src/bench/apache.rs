@@ -2,8 +2,9 @@
 //! differs only in where it listens.
 
 use super::Failure;
+use super::cpus::SERVER_CPU;
 use super::rights::Rights;
-use super::stage::{SERVER_CPU, Stage};
+use super::stage::Stage;
 use silk_testkit::apache::{Apache, USER, standing};
 use silk_testkit::netns::Running;
 use std::fs;

@@ -1,47 +1,8 @@
-//! What the web experiment writes down: one cell for each system, file size, number of clients and
-//! round. The JSON form is documented in `bench/README.md` and `bench/schema.json`.
+//! One measurement of the web experiment: a cell for each system, file size, number of clients and round.
 
-use super::machine::Machine;
-use super::ratio::Ratio;
+use super::counters::CpuShares;
+use super::load::Micros;
 use serde::{Deserialize, Serialize};
-
-/// The whole experiment, as written to the JSON file.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Results {
-    /// Where it ran.
-    pub machine: Machine,
-    /// Every measurement.
-    pub cells: Vec<Cell>,
-    /// What the cells say, computed round by round.
-    pub ratios: Vec<Ratio>,
-    /// What could not be measured, and why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub incomplete: Vec<String>,
-}
-
-/// Response times of one client, in microseconds from opening the connection to the last byte.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Micros {
-    /// The mean.
-    pub mean: f64,
-    /// Half of the requests took at most this.
-    pub p50: f64,
-    /// 99 of 100 requests took at most this.
-    pub p99: f64,
-    /// The longest.
-    pub max: f64,
-}
-
-/// Shares of a CPU's time, 0 to 1, while the preferred client was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuShares {
-    /// How busy the server's CPU was.
-    pub server: f64,
-    /// How busy the clients' CPU was; near 1, the load and not the server is the limit.
-    pub client: f64,
-    /// What the hypervisor gave to others, on average; above a few percent, distrust the cell.
-    pub stolen: f64,
-}
 
 /// One measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,12 +1,23 @@
 //! What the kernel counts while a phase runs: connections that the client host opens, and how the CPUs
 //! spend their time.
 
-use super::cell::CpuShares;
-use super::load::{CLIENT_CPU, Clients};
-use super::stage::SERVER_CPU;
+use super::cpus::{CLIENT_CPU, SERVER_CPU};
+use super::load::Clients;
+use serde::{Deserialize, Serialize};
 use silk_testkit::ticks::Ticks;
 use std::fs;
 use std::time::Instant;
+
+/// Shares of a CPU's time, 0 to 1, while the preferred client was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuShares {
+    /// How busy the server's CPU was.
+    pub server: f64,
+    /// How busy the clients' CPU was; near 1, the load and not the server is the limit.
+    pub client: f64,
+    /// What the hypervisor gave to others, on average; above a few percent, distrust the cell.
+    pub stolen: f64,
+}
 
 /// Counters at one end of a phase.
 pub struct Moment {

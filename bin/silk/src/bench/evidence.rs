@@ -1,46 +1,45 @@
-//! What is kept of a run that hangs: the state of everything that takes part, written down while it still
-//! hangs and before it is torn down. A fault that comes once in a hundred runs is found by what the one
+//! How programs on a stage end, what they have said, and what is kept of a run that hangs: the state of
+//! everything that takes part, written down while it still hangs and before it is torn down. A fault that comes once in a hundred runs is found by what the one
 //! run shows, or not at all.
 
 use super::stage::Stage;
-use super::{Failure, napi, silkd};
+use super::{Failure, apache, napi, programs, silkd};
 use silk_control::SOCKET_VARIABLE;
-use silk_testkit::netns::{Host, output};
+use silk_testkit::netns::{Host, Running, output};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 /// Threads are looked at twice, so far apart: what moves in between is not what hangs.
 const APART: Duration = Duration::from_secs(1);
 
-/// Where folders of evidence go: beside the results, or, where none are written, beside other temporary
-/// files.
-#[derive(Clone, Debug)]
-pub struct Place {
-    stem: PathBuf,
-}
+/// So much longer than planned, and a phase hangs. Less than `ab` waits for an answer (30 s): what it waits
+/// for is still there to be looked at.
+const PATIENCE: Duration = Duration::from_secs(10);
 
-impl Place {
-    /// Beside this file of results.
-    pub fn beside(results: Option<&Path>) -> Self {
-        let nowhere = || std::env::temp_dir().join(format!("silk-{}", std::process::id()));
-        Self { stem: results.map_or_else(nowhere, |file| file.with_extension("")) }
+impl Stage<'_> {
+    /// What silkd and the servers have said.
+    pub fn said(&self) -> String {
+        let served = fs::read_to_string(self.scratch.path().join("serve.txt")).unwrap_or_default();
+        silkd::log(self) + &apache::log(self) + &served
     }
 
-    /// A new folder: `web.hang-1`, and so on.
-    fn folder(&self) -> Result<PathBuf, Failure> {
-        let stem = self.stem.display();
-        let folders = (1..=u32::MAX).map(|number| PathBuf::from(format!("{stem}.hang-{number}")));
-        let folder = folders.into_iter().find(|folder| !folder.exists()).unwrap_or_default();
-        fs::create_dir_all(&folder).map_err(Failure::file(&folder))?;
-        Ok(folder)
+    /// Waits for the end of a program that is to take `time`. Where it takes much longer it hangs: then the
+    /// state of everything is kept, and the failure names the folder.
+    pub fn ends(&self, program: &mut Running, time: Duration, what: &str) -> Result<ExitStatus, Failure> {
+        if let Some(status) = self.watch.wait(program, time + PATIENCE)? {
+            return Ok(status);
+        }
+        let kept = keep(self);
+        self.watch.check()?;
+        Err(Failure::Hangs { what: what.to_owned(), kept: kept.map_err(|why| why.to_string()) })
     }
 }
 
 /// Writes down how everything on the stage is, into a new folder, and says which. What cannot be found out
 /// is written down as the reason why not: half of the evidence is better than none.
-pub fn keep(stage: &Stage) -> Result<PathBuf, Failure> {
+fn keep(stage: &Stage) -> Result<PathBuf, Failure> {
     let folder = stage.scratch.evidence().folder()?;
     let write = |name: &str, text: String| {
         let file = folder.join(name);
@@ -75,7 +74,7 @@ fn said(host: &Host, program: &str, arguments: &[&str]) -> String {
 /// What the daemon tells of its paths. One that hangs itself is not waited for.
 fn paths(stage: &Stage) -> String {
     let mut command = Command::new("timeout");
-    command.arg("5").arg(silkd::beside("silk")).args(["paths", "--json"]);
+    command.arg("5").arg(programs::beside("silk")).args(["paths", "--json"]);
     command.env(SOCKET_VARIABLE, silkd::socket(stage));
     output(&mut command).unwrap_or_else(|error| error.to_string())
 }
@@ -139,14 +138,6 @@ mod tests {
         let stat = format!("7 (a) b (c) S {}", numbers.join(" "));
         assert_eq!(scheduled(&stat).as_deref(), Some("S 41 40 19 39"));
         assert_eq!(scheduled("7 (cut short) S 1 2"), None);
-    }
-
-    #[test]
-    fn folders_stand_beside_the_results_and_do_not_overwrite_each_other() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = Place::beside(Some(&folder.path().join("web.json")));
-        let names = [place.folder().unwrap(), place.folder().unwrap()];
-        assert_eq!(names, ["web.hang-1", "web.hang-2"].map(|name| folder.path().join(name)));
     }
 
     #[test]

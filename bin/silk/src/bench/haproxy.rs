@@ -2,7 +2,8 @@
 //! server: it passes few requests to Apache at a time and puts the preferred source's first in the queue.
 
 use super::Failure;
-use super::stage::{SERVER_CPU, Stage};
+use super::cpus::SERVER_CPU;
+use super::stage::Stage;
 use silk_testkit::netns::{PREFERRED, Running, SERVER};
 
 /// Where Apache listens behind HAProxy, on the server's own loopback.

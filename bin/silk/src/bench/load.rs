@@ -7,7 +7,8 @@
 //! own, and must not wait for the standard clients' program to give that CPU up.
 
 use super::Failure;
-use super::cell::Micros;
+use super::cpus::CLIENT_CPU;
+use serde::{Deserialize, Serialize};
 use silk_testkit::netns::{Host, Running, SERVER};
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -15,8 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The CPU of everything on the clients' side.
-pub const CLIENT_CPU: &str = "0";
 /// Above everything else on the clients' CPU, so that it is the server that is measured.
 pub const CLIENT_PRIORITY: &str = "90";
 /// More requests a second than one CPU can make, so that time and not the count ends a phase.
@@ -24,6 +23,19 @@ pub const RATE_LIMIT: u64 = 60_000;
 
 /// With so few requests ab looks for the 99th percentile behind the last of them, where there is none.
 const FEW: u64 = 50;
+
+/// Response times of one client, in microseconds from opening the connection to the last byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Micros {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the requests took at most this.
+    pub p50: f64,
+    /// 99 of 100 requests took at most this.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
 
 /// A number of clients asking for one file again and again.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! The experiment's tables for the project's documents, which are made from kept results and never by hand:
 //! they stand between two marks, and everything else in the document stays as it is.
 
-use super::cell::Results;
 use super::ratio::{GOALS, Goal, Ratio, loads, sizes};
+use super::results::Results;
 use super::table::{brief, figures, spread, verdict};
 use std::collections::BTreeSet;
 

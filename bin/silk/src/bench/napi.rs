@@ -3,7 +3,8 @@
 //! of a difference comes from there.
 
 use super::Failure;
-use super::stage::{SERVER_CPU, Stage};
+use super::cpus::SERVER_CPU;
+use super::stage::Stage;
 use silk_testkit::netns::{INTERFACE, output};
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,9 +1,10 @@
 //! The experiment as one HTML page that needs nothing but itself: the goals, the plots, the figures and
 //! how they were measured.
 
-use super::cell::{Cell, Results};
+use super::cell::Cell;
 use super::plot::{colour, response_times, throughput};
 use super::ratio::{GOALS, Goal, Ratio, loads, sizes, systems};
+use super::results::Results;
 use super::table;
 use silk_page::{Page, escaped, html_table, section};
 use std::collections::BTreeSet;

@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_has_no_bar() {
-        use crate::bench::cell::{CpuShares, Micros};
+        use crate::bench::counters::CpuShares;
+        use crate::bench::load::Micros;
         let cell = |system: &str, kb| Cell {
             system: system.into(),
             kb,

@@ -270,7 +270,8 @@ impl Measure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{CpuShares, Micros};
+    use super::super::counters::CpuShares;
+    use super::super::load::Micros;
     use super::*;
 
     fn cell(system: &str, clients: u32, round: u32, mean: f64, standard: f64) -> Cell {

@@ -1,7 +1,7 @@
 //! What this machine lets the experiment do: everything for root, much less for others. Without root it
 //! starts itself again as root of a user namespace of its own, and says what that cannot show.
 
-use super::{Failure, system::System};
+use super::Failure;
 use silk_testkit::netns::output;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -47,21 +47,6 @@ impl Rights {
     /// Whether real-time priorities are granted.
     pub fn realtime(self) -> bool {
         self == Self::Root && output(Command::new("chrt").args(["-f", "1", "true"])).is_ok()
-    }
-
-    /// Whether a system can be shown with these rights.
-    pub fn allow(self, system: System) -> bool {
-        self == Self::Root
-            || !matches!(
-                system,
-                System::LinuxNapi
-                    | System::SilkPath
-                    | System::SilkExtended
-                    | System::SilkGeneric
-                    | System::SilkBatched
-                    | System::SilkQueues
-                    | System::LinuxQueues
-            )
     }
 }
 

@@ -1,12 +1,12 @@
 //! silk on the server: silkd on its interface, and the program's sockets on paths.
 
-use super::Failure;
+use super::cpus::SERVER_CPU;
 use super::rights::Rights;
-use super::stage::{SERVER_CPU, Stage};
+use super::stage::Stage;
+use super::{Failure, programs};
 use serde::Deserialize;
 use silk_control::SOCKET_VARIABLE;
 use silk_testkit::netns::{INTERFACE, PREFERRED, Running, SERVER, output};
-use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -55,7 +55,7 @@ struct Wakes {
 
 /// Asks the daemon how long preferred threads took from being unblocked to running (SILK table 2).
 pub fn unblocked(stage: &Stage) -> Option<Unblocked> {
-    let mut command = Command::new(beside("silk"));
+    let mut command = Command::new(programs::beside("silk"));
     command.env(SOCKET_VARIABLE, socket(stage)).args(["paths", "--json"]);
     let paths: Paths = serde_json::from_str(&output(&mut command).ok()?).ok()?;
     let wakes = paths.unblock_ns.into_iter().find(|wakes| wakes.class == "preferred")?;
@@ -65,7 +65,13 @@ pub fn unblocked(stage: &Stage) -> Option<Unblocked> {
 /// The command that puts a program's sockets on paths.
 pub fn runner(stage: &Stage) -> Vec<String> {
     let socket = format!("{SOCKET_VARIABLE}={}", socket(stage).display());
-    vec!["env".into(), socket, beside("silk").to_string_lossy().into_owned(), "run".into(), "--".into()]
+    vec![
+        "env".into(),
+        socket,
+        programs::beside("silk").to_string_lossy().into_owned(),
+        "run".into(),
+        "--".into(),
+    ]
 }
 
 /// Where this experiment's daemon listens: not where another one may.
@@ -116,7 +122,7 @@ pub fn start(stage: &Stage, setup: &Setup) -> Result<Running, Failure> {
     }
     let config = stage.scratch.write("silk.toml", &config(setup, stage))?;
     let mut command = stage.rig.server.command("taskset");
-    command.args(["-c", SERVER_CPU]).arg(beside("silkd")).arg("--config").arg(config);
+    command.args(["-c", SERVER_CPU]).arg(programs::beside("silkd")).arg("--config").arg(config);
     let mut daemon = stage.scratch.start(&mut command, "silkd.out")?;
     let ready = || {
         let ready = log(stage).contains("ready");
@@ -131,12 +137,6 @@ pub fn start(stage: &Stage, setup: &Setup) -> Result<Running, Failure> {
 /// What silkd said since it was started.
 pub fn log(stage: &Stage) -> String {
     fs::read_to_string(stage.scratch.path().join("silkd.out")).unwrap_or_default()
-}
-
-/// The programs are built together: each is found beside this one.
-pub fn beside(program: &str) -> PathBuf {
-    let here = env::current_exe().unwrap_or_default();
-    here.with_file_name(program)
 }
 
 /// The receive work is charged to the server's CPU: packets are steered there, or a threaded NAPI is pinned there.

@@ -1,5 +1,6 @@
 //! The systems that are compared, and how each is put on a stage.
 
+use super::rights::Rights;
 use super::silkd::{Experiment, Reception, Setup};
 use super::stage::{Queues, Stage};
 use super::{Failure, apache, haproxy, napi, silkd};
@@ -81,6 +82,21 @@ impl System {
             Self::SilkQueues | Self::LinuxQueues => Queues::ByClass,
             _ => Queues::One,
         }
+    }
+
+    /// Whether it can be shown with these rights.
+    pub fn is_allowed(self, rights: Rights) -> bool {
+        rights == Rights::Root
+            || !matches!(
+                self,
+                Self::LinuxNapi
+                    | Self::SilkPath
+                    | Self::SilkExtended
+                    | Self::SilkGeneric
+                    | Self::SilkBatched
+                    | Self::SilkQueues
+                    | Self::LinuxQueues
+            )
     }
 
     /// Programs that must be installed for it.

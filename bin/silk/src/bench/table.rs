@@ -1,7 +1,8 @@
 //! The experiment as text: what each system did, and what was to be reached.
 
-use super::cell::{Cell, Results};
+use super::cell::Cell;
 use super::ratio::{GOALS, Goal, Ratio, loads, median, sizes, systems_of};
+use super::results::Results;
 
 /// Both tables.
 pub fn tables(results: &Results) -> String {
@@ -147,7 +148,8 @@ pub fn aligned(rows: &[Vec<String>], left: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{CpuShares, Micros};
+    use super::super::counters::CpuShares;
+    use super::super::load::Micros;
     use super::super::ratio::Measure;
     use super::*;
 

@@ -1,6 +1,7 @@
 //! One cell: the phases in which it is measured, and in which order.
 
-use super::cell::{Cell, CpuShares};
+use super::cell::Cell;
+use super::counters::CpuShares;
 use super::counters::Moment;
 use super::load::{Clients, Load, RATE_LIMIT, Seen};
 use super::stage::Stage;

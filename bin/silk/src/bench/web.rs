@@ -6,13 +6,15 @@
 //! full load on, with it (response times): an average over both would flatter every system.
 
 use super::awake::Awake;
-use super::cell::{Cell, Results};
+use super::cell::Cell;
 use super::counters::Moment;
-use super::evidence::Place;
 use super::machine::{Machine, busy_before};
 use super::progress::Progress;
+use super::results::Results;
 use super::rights::{self, Rights};
-use super::stage::{Queues, Scratch, Stage};
+use super::scratch::Place;
+use super::scratch::Scratch;
+use super::stage::{Queues, Stage};
 use super::system::{Serving, System};
 use super::task::Task;
 use super::watch::Watch;
@@ -154,12 +156,12 @@ impl Plan {
             sizes: sizes.into_iter().collect(),
             clients: or(&options.clients, &[0, 96], &[0, 1, 16, 32, 64, 96]),
             rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 3 }),
-            systems: systems.iter().copied().filter(|system| rights.allow(*system)).collect(),
+            systems: systems.iter().copied().filter(|system| system.is_allowed(rights)).collect(),
             seconds: options.seconds.unwrap_or(if options.quick { 1 } else { 2 }),
             maxconn: options.haproxy_maxconn,
             flood: !options.no_flood,
             rights,
-            refused: options.systems.iter().copied().filter(|system| !rights.allow(*system)).collect(),
+            refused: options.systems.iter().copied().filter(|system| !system.is_allowed(rights)).collect(),
             evidence: Place::beside(options.json.as_deref()),
         }
     }

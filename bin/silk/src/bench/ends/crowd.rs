@@ -2,7 +2,7 @@
 //! a segment costs beside them. A fresh process each time: what others have left behind in its memory would
 //! be used again and not seen.
 
-use super::super::cell::CpuShares;
+use super::super::counters::CpuShares;
 use super::super::paths::crowd::{Crowd, Way};
 use super::window::{Figure, Seen, Unit, Window};
 use std::io;

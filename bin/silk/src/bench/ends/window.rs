@@ -1,7 +1,7 @@
 //! The time in which something is measured, and what was seen in it: figures, and how busy both CPUs were
 //! in exactly that time.
 
-use super::super::cell::CpuShares;
+use super::super::counters::CpuShares;
 use super::super::counters::Moment;
 use serde::{Deserialize, Serialize};
 use std::fmt;

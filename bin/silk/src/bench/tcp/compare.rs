@@ -2,7 +2,7 @@
 //! spread is that of the ratio itself.
 
 use super::super::ratio::median;
-use super::results::Measurement;
+use super::measurement::Measurement;
 use super::row::Row;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -248,7 +248,7 @@ fn mean(measurements: &[Measurement], question: &Question) -> Option<Comparison>
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::cell::CpuShares;
+    use super::super::super::counters::CpuShares;
     use super::super::super::ends::Unit;
     use super::*;
 

@@ -3,9 +3,10 @@
 //! has a connection of its own, that wrk opens over the system.
 
 use super::super::Failure;
+use super::super::cpus::CLIENT_CPU;
+use super::super::cpus::SERVER_CPU;
 use super::super::ends::{Figure, Unit};
-use super::super::load::CLIENT_CPU;
-use super::super::stage::{SERVER_CPU, Stage};
+use super::super::stage::Stage;
 use super::system::PORT;
 use silk_testkit::netns::{CLIENT, Host, INTERFACE, Running, SERVER};
 use std::fs;

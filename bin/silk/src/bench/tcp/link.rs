@@ -1,9 +1,9 @@
 //! The bad networks of the experiment: an emulated link between the two hosts, `silk netem`, whose losses
 //! come from a seed. Both systems of a round meet the same seed.
 
-use super::super::load::CLIENT_CPU;
+use super::super::cpus::CLIENT_CPU;
 use super::super::stage::Stage;
-use super::super::{Failure, silkd};
+use super::super::{Failure, programs};
 use silk_testkit::netns::{Host, Running};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -88,7 +88,13 @@ impl Link {
         let loss = format!("{}%", f64::from(self.loss) / 10.0);
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "taskset", "-c", CLIENT_CPU]);
-        command.arg(silkd::beside("silk")).args(["netem", "--left", &side(server), "--right", &side(client)]);
+        command.arg(programs::beside("silk")).args([
+            "netem",
+            "--left",
+            &side(server),
+            "--right",
+            &side(client),
+        ]);
         command.args(["--rate", RATE, "--queue", QUEUE, "--delay", &delay, "--loss", &loss]);
         command.args(["--seed", &seed.to_string()]);
         command

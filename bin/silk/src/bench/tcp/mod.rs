@@ -8,6 +8,7 @@
 mod compare;
 mod kept;
 mod link;
+mod measurement;
 mod page;
 mod plot;
 mod results;
@@ -17,16 +18,17 @@ mod table;
 mod turn;
 
 use super::awake::Awake;
-use super::evidence::Place;
 use super::machine::{Machine, busy_before};
 use super::progress::Progress;
 use super::rights::Rights;
-use super::stage::Scratch;
+use super::scratch::Place;
+use super::scratch::Scratch;
 use super::watch::Watch;
 use super::{Failure, in_turn, output, web};
 use clap::builder::RangedU64ValueParser;
 use link::Link;
-use results::{Measurement, Results};
+use measurement::Measurement;
+use results::Results;
 use row::Row;
 use std::path::{Path, PathBuf};
 use turn::Turn;

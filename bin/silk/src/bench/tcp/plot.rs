@@ -2,7 +2,7 @@
 //! 1996, figure 2).
 
 use super::super::plot::colour;
-use super::results::{Measurement, groups};
+use super::measurement::{Measurement, groups};
 use super::row::Row;
 use super::turn::MILLIONS;
 use silk_page::plotters::prelude::*;
@@ -68,7 +68,7 @@ pub fn received(lines: &[Line<'_>]) -> Drawn<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::cell::CpuShares;
+    use super::super::super::counters::CpuShares;
     use super::super::super::ends::Unit;
     use super::*;
 

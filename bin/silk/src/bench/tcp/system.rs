@@ -1,10 +1,11 @@
 //! The systems that are compared, and how each serves on a stage.
 
+use super::super::cpus::SERVER_CPU;
 use super::super::ends::Service;
 use super::super::silkd::{self, Experiment, Reception, Setup};
-use super::super::stage::{Queues, SERVER_CPU, Stage};
+use super::super::stage::{Queues, Stage};
 use super::super::system::Serving;
-use super::super::{Failure, napi};
+use super::super::{Failure, napi, programs};
 use super::link;
 use clap::ValueEnum;
 use silk_testkit::netns::{INTERFACE, Running};
@@ -144,7 +145,7 @@ impl System {
     pub fn end_on_server(self, stage: &Stage, end: &[String]) -> std::process::Command {
         let mut command = stage.rig.server.command("taskset");
         command.args(["-c", SERVER_CPU]).args(self.runner(stage));
-        command.arg(silkd::beside("silk")).args(["bench", "end"]).args(end);
+        command.arg(programs::beside("silk")).args(["bench", "end"]).args(end);
         command
     }
 

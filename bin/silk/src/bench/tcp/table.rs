@@ -2,7 +2,8 @@
 
 use super::super::{markdown, table};
 use super::compare::Comparison;
-use super::results::{Group, Results, groups};
+use super::measurement::{Group, Measurement, groups};
+use super::results::Results;
 
 /// Where the tables begin in a document.
 pub const BEGIN: &str = "<!-- figures: silk bench tcp -->\n";
@@ -48,7 +49,7 @@ fn figure_row(group: &Group<'_>) -> Vec<String> {
     let first = group.of[0];
     let mut values: Vec<f64> = group.of.iter().map(|one| one.value).collect();
     values.sort_by(f64::total_cmp);
-    let share = |share: fn(&super::results::Measurement) -> f64| {
+    let share = |share: fn(&Measurement) -> f64| {
         let middle = group.of.iter().map(|one| share(one)).sum::<f64>() / group.of.len() as f64;
         format!("{:.0} %", middle * 100.0)
     };

@@ -2,16 +2,19 @@
 //! and what it saw.
 
 use super::super::counters::Moment;
+use super::super::cpus::CLIENT_CPU;
+use super::super::cpus::SERVER_CPU;
 use super::super::ends::{Figure, Seen, Service, Unit};
-use super::super::load::{CLIENT_CPU, CLIENT_PRIORITY};
+use super::super::load::CLIENT_PRIORITY;
 use super::super::rights::Rights;
-use super::super::stage::{Queues, SERVER_CPU, Scratch, Stage};
+use super::super::scratch::Scratch;
+use super::super::stage::{Queues, Stage};
 use super::super::system::Serving;
 use super::super::watch::Watch;
-use super::super::{Failure, silkd};
+use super::super::{Failure, programs};
 use super::kept::{self, Side};
 use super::link;
-use super::results::Measurement;
+use super::measurement::Measurement;
 use super::row::{Case, Row};
 use super::system::{Cable, PORT, System};
 use silk_testkit::netns::{CLIENT, Host, INTERFACE, INTERFACE_B, PREFERRED, Running, SERVER, signal};
@@ -202,7 +205,7 @@ impl Turn {
     /// A hundred thousand connections in one process on the server's CPU.
     fn crowd(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
         let mut command = stage.rig.server.command("taskset");
-        command.args(["-c", SERVER_CPU]).arg(silkd::beside("silk")).args(["bench", "end", "crowd"]);
+        command.args(["-c", SERVER_CPU]).arg(programs::beside("silk")).args(["bench", "end", "crowd"]);
         command.args(["--connections", "100000", "--milliseconds", &self.milliseconds.to_string()]);
         let part = Part::start(stage, "crowd", &mut command)?;
         Ok(vec![part.seen(stage, CROWDING + Duration::from_millis(2 * self.milliseconds))?])
@@ -257,7 +260,7 @@ impl Turn {
         if urgent && stage.realtime {
             command.args(["chrt", "-f", CLIENT_PRIORITY]);
         }
-        command.arg(silkd::beside("silk")).args(["bench", "end", end]);
+        command.arg(programs::beside("silk")).args(["bench", "end", end]);
         command
     }
 
@@ -285,7 +288,7 @@ impl Turn {
     fn flood_to(&self, stage: &Stage, host: &Host, interface: &str, kind: &str) -> Result<Command, Failure> {
         let mac = host.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
         let mut command = stage.flooder();
-        command.arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
+        command.arg(programs::beside("silk")).args(["bench", "end", "flood", kind]);
         command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", interface]);
         command.args(["--milliseconds", FLOOD]);
         if self.system.queues() == Queues::ByClass {
