@@ -47,7 +47,13 @@ pub unsafe fn close(fd: c_int) -> c_int {
 /// caller's business: after that, so that the number is not in use again before, and both inside
 /// the [`gate`], so that a child has all of it or nothing.
 pub fn forget(fd: c_int) {
-    match table::take(fd) {
+    let what = table::take(fd);
+    forget_as(fd, what);
+}
+
+/// The same of a descriptor that was `what`, and is not in the table as that any more.
+pub fn forget_as(fd: c_int, what: Option<Entry>) {
+    match what {
         Some(Entry::Socket(socket)) => {
             epoll::forget_descriptor(socket, fd);
             if socket.drop_descriptor() {

@@ -5,6 +5,7 @@ use crate::close;
 use crate::errno::{Answer, check};
 use crate::gate;
 use crate::internal;
+use crate::numbers;
 use crate::real;
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket};
@@ -61,6 +62,14 @@ impl Copied {
             std::mem::forget(self);
         }
     }
+
+    /// The kernel has made `new` a copy as well, which is in the table already, if its number is not too high.
+    fn named(self, new: c_int) {
+        if numbers::is_noted(new) {
+            stdio::take_over(new);
+            std::mem::forget(self);
+        }
+    }
 }
 
 impl Drop for Copied {
@@ -102,9 +111,17 @@ pub fn replace(old: c_int, new: c_int, duplicate: impl FnOnce() -> c_int) -> Ans
     close::linger(new);
     let _inside = gate::pass();
     let copied = Copied::of(old);
-    close::forget(new);
-    let made = check(duplicate())?;
-    copied.into_iter().for_each(|copied| copied.name(made));
+    let entry = copied.as_ref().map(|copied| copied.0);
+    // Other threads may use the number: at no moment are they to meet the kernel's part of a socket of silk's. So what silk serves
+    // is there before the kernel's part is, and what silk served until the kernel's part is gone.
+    let is_silks = matches!(entry, Some(Entry::Socket(socket)) if socket.is_served());
+    let early = is_silks.then(|| table::exchange(new, entry));
+    let made = check(duplicate()).inspect_err(|_| {
+        early.into_iter().for_each(|before| _ = table::exchange(new, before));
+    })?;
+    let before = early.unwrap_or_else(|| table::exchange(new, entry));
+    close::forget_as(new, before);
+    copied.into_iter().for_each(|copied| copied.named(new));
     Ok(made)
 }
 

@@ -40,6 +40,19 @@ pub fn put(fd: c_int, word: u32) -> bool {
     true
 }
 
+/// Notes what `fd` is instead of what it was, which is given back; 0 where it was nothing, or its number is too high to be noted.
+pub fn exchange(fd: c_int, word: u32) -> u32 {
+    let Some(cell) = cell(fd) else { return 0 };
+    let before = cell.swap(word, Ordering::AcqRel);
+    ABOVE.fetch_max(fd.unsigned_abs() + 1, Ordering::AcqRel);
+    before
+}
+
+/// Whether the number of `fd` is low enough to be noted.
+pub fn is_noted(fd: c_int) -> bool {
+    cell(fd).is_some()
+}
+
 /// Forgets `fd`; what it was.
 pub fn take(fd: c_int) -> u32 {
     let Some(cell) = cell(fd) else { return 0 };

@@ -95,6 +95,11 @@ pub fn put(fd: c_int, entry: Entry) -> bool {
     numbers::put(fd, encode(entry))
 }
 
+/// Notes what `fd` is, or that it is nothing, instead of what it was, which is given back.
+pub fn exchange(fd: c_int, entry: Option<Entry>) -> Option<Entry> {
+    decode(numbers::exchange(fd, entry.map_or(0, encode)))
+}
+
 /// Forgets `fd`; what it was.
 pub fn take(fd: c_int) -> Option<Entry> {
     decode(numbers::take(fd))

@@ -158,6 +158,11 @@ fn descriptors_and_processes_behave_as_on_linux() {
 }
 
 #[test]
+fn what_a_descriptor_is_changes_at_one_moment() {
+    Daemon::start(2).c("together");
+}
+
+#[test]
 fn spawned_children_behave_as_on_linux() {
     Daemon::start(2).c("spawn");
 }
