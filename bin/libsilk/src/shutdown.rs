@@ -40,10 +40,8 @@ pub fn inherit(from: &Socket, accepted: &Socket, (number, slot): (u32, &Slot), f
 
 /// A socket that nobody serves yet is shut down: as in Linux that counts once it is connected, though the call fails.
 pub fn note_early_shutdown(socket: &Socket, how: c_int) {
-    if socket.is_undecided() {
-        socket.shut.fetch_or(ends(how).unwrap_or(0), SeqCst);
-        nameless::announce(socket);
-    }
+    socket.shut.fetch_or(ends(how).unwrap_or(0), SeqCst);
+    nameless::announce(socket);
 }
 
 /// `shutdown(2)` of a socket that silk serves.

@@ -91,13 +91,19 @@ pub unsafe extern "C" fn accept(fd: c_int, addr: *mut sockaddr, len: *mut sockle
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    // SAFETY: as above.
+    let linuxs = || unsafe { real::shutdown(fd, how) };
+    // In this order: another thread may just be naming it.
+    let early = table::found(fd).filter(|socket| socket.is_undecided()).map(|socket| {
+        // Linux tells of it as long as the socket is its own, and silk from then on.
+        shutdown::note_early_shutdown(&socket, how);
+        let result = linuxs();
+        // Pairs with `server::decided`: who names it sees what is shut down, or its name is seen here.
+        fence(Ordering::SeqCst);
+        result
+    });
     match table::served(fd) {
-        None => {
-            // Linux tells of it as long as the socket is its own, and silk from then on.
-            table::socket(fd).into_iter().for_each(|socket| shutdown::note_early_shutdown(socket, how));
-            // SAFETY: as above.
-            unsafe { real::shutdown(fd, how) }
-        }
+        None => early.unwrap_or_else(linuxs),
         Some(socket) => done(shutdown::shutdown(&socket, how)),
     }
 }

@@ -39,9 +39,49 @@ static void replaced(void)
 	close(number), close(file);
 }
 
+static struct { pthread_barrier_t start; int fd; } shared;
+
+static void *receives(void *unused)
+{
+	(void)unused;
+	char b[8];
+	pthread_barrier_wait(&shared.start);
+	return (void *)recv(shared.fd, b, sizeof b, 0);
+}
+
+static void *names(void *unused)
+{
+	(void)unused;
+	struct sockaddr_in a = at(0);
+	pthread_barrier_wait(&shared.start);
+	return (void *)(long)bind(shared.fd, (struct sockaddr *)&a, sizeof a);
+}
+
+/* A datagram socket is shut down while another thread names it: who receives is told, one way or the other. */
+static void shut_down(void)
+{
+	struct timeval limit = { 5, 0 };
+	pthread_barrier_init(&shared.start, NULL, 3);
+	for (int n = 0; n < 300; n++) {
+		pthread_t one, two;
+		void *got, *named;
+		shared.fd = socket(AF_INET, SOCK_DGRAM, 0);
+		setsockopt(shared.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+		pthread_create(&one, NULL, receives, NULL);
+		pthread_create(&two, NULL, names, NULL);
+		pthread_barrier_wait(&shared.start);
+		FAILS(shutdown(shared.fd, SHUT_RD), ENOTCONN);
+		pthread_join(one, &got);
+		pthread_join(two, &named);
+		CHECK(got == NULL && named == NULL);
+		close(shared.fd);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
 	replaced();
+	shut_down();
 	return end();
 }
