@@ -13,6 +13,7 @@ mod leaving_by;
 use crate::address;
 use crate::errno::Answer;
 use crate::family;
+use crate::naming_turn::NamingTurn;
 use crate::socket::{Socket, shape};
 use crate::wishes;
 use libc::socklen_t;
@@ -145,6 +146,20 @@ pub fn change(socket: &Socket, fd: c_int, asked: Call) -> Answer<Option<()>> {
         return Err(errno);
     }
     Ok(Some(()))
+}
+
+/// Another thread has named the socket while it joined or left as one that nobody serves: Linux's part has, and it is remembered. So the
+/// daemon may know already, which it says then.
+///
+/// # Errors
+/// `EBADF`: another thread has closed it meanwhile.
+pub fn tell_late(socket: &'static Socket, fd: c_int, asked: Call) -> Answer<()> {
+    // Whatever is told of what was remembered has been told by then.
+    let _turn = NamingTurn::begin(socket, fd)?;
+    let (slot, generation) = socket.name();
+    let Call { group, at, change } = asked;
+    let _ = family::ask(&Request::Group { slot, generation, group, at, change }, &[]);
+    Ok(())
 }
 
 /// Whether silk's interface is its own, and not one that Linux has too.

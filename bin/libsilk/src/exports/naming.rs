@@ -164,11 +164,14 @@ pub unsafe extern "C" fn setsockopt(
         let Some(socket) = table::found(fd) else { return real::setsockopt(fd, level, name, value, len) };
         // In this order: another thread may just be naming it.
         if socket.is_undecided() {
-            let result = set_early(&socket, fd, (level, name), value, len);
+            let result = set_early(socket.record(), fd, (level, name), value, len);
             // Pairs with `server::decided`: one of the two sees what the other has done.
             fence(Ordering::SeqCst);
-            if result != 0 || !socket.is_served() || groups::read(level, name, value, len).is_some() {
+            if result != 0 || !socket.is_served() {
                 return result;
+            }
+            if let Some(asked) = groups::read(level, name, value, len) {
+                return done(asked.and_then(|asked| groups::tell_late(socket.record(), fd, asked)));
             }
         }
         match socket.is_served() {
@@ -184,7 +187,7 @@ pub unsafe extern "C" fn setsockopt(
 /// # Safety
 /// As [`setsockopt`].
 unsafe fn set_early(
-    socket: &Socket,
+    socket: &'static Socket,
     fd: c_int,
     (level, name): (c_int, c_int),
     value: *const c_void,

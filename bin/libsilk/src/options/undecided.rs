@@ -4,6 +4,7 @@
 use super::linux_alone::{Alone, alone, set_to};
 use crate::errno::Answer;
 use crate::nameless;
+use crate::naming_turn::NamingTurn;
 use crate::option_names;
 use crate::real;
 use crate::socket::Socket;
@@ -16,12 +17,12 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Linux's, or is taken back.
 ///
 /// # Errors
-/// `EOPNOTSUPP` for what is refused; `ENOPROTOOPT`, for a strict program.
+/// `EOPNOTSUPP` for what is refused; `ENOPROTOOPT`, for a strict program, and where silk serves the socket by now.
 ///
 /// # Safety
 /// `value` points to `len` readable bytes or is null.
 pub unsafe fn lets_silk_serve(
-    socket: &Socket,
+    socket: &'static Socket,
     fd: c_int,
     (level, name): (c_int, c_int),
     value: *const c_void,
@@ -31,9 +32,13 @@ pub unsafe fn lets_silk_serve(
     let Some(alone) = alone(level, name, unsafe { set_to(value, len) }) else { return Ok(true) };
     unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
     if alone == Alone::Linuxs {
-        socket.leave_to_linux();
-        nameless::announce(socket);
-        return Ok(false);
+        // Another thread may just be naming it: silk serves it then, or Linux does, and not both.
+        let _turn = NamingTurn::begin(socket, fd)?;
+        if socket.is_undecided() {
+            socket.leave_to_linux();
+            nameless::announce(socket);
+        }
+        return if socket.is_served() { Err(libc::ENOPROTOOPT) } else { Ok(false) };
     }
     let off = 0;
     // SAFETY: the number is there for the call. It was Linux's own to begin with.

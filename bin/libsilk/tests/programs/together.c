@@ -78,10 +78,39 @@ static void shut_down(void)
 	}
 }
 
+/* Names it at any address. */
+static void *binds(void *unused)
+{
+	(void)unused;
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	pthread_barrier_wait(&shared.start);
+	return (void *)(long)bind(shared.fd, (struct sockaddr *)&a, sizeof a);
+}
+
+/* What silk cannot keep is set while another thread names the socket: it has its name all the same, whoever serves it. */
+static void set_apart(void)
+{
+	int hops = 1;
+	pthread_barrier_init(&shared.start, NULL, 2);
+	for (int n = 0; n < 300; n++) {
+		pthread_t t;
+		void *named;
+		shared.fd = socket(AF_INET, SOCK_DGRAM, 0);
+		pthread_create(&t, NULL, binds, NULL);
+		pthread_barrier_wait(&shared.start);
+		int refused = setsockopt(shared.fd, IPPROTO_IP, 21 /* IP_MINTTL */, &hops, sizeof hops) ? errno : 0;
+		pthread_join(t, &named);
+		CHECK(refused == 0 || refused == ENOPROTOOPT);
+		CHECK(named == NULL && port_of(shared.fd) != 0);
+		close(shared.fd);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
 	replaced();
 	shut_down();
+	set_apart();
 	return end();
 }
