@@ -324,8 +324,8 @@ fn doze(
     let apart = crowd.reserve == 0 && listener.reserve.load(Relaxed) > 0;
     let mut both = None;
     if apart {
-        announce(slot, Change::Readable(1));
         both = Some([own, word(slot)]);
+        announce(slot, Change::Readable(1));
         if listener::is_waiting_in(listener) {
             return Ok(None);
         }

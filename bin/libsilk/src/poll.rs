@@ -181,8 +181,8 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
         let mut words = Vec::with_capacity(count);
         for (place, socket) in ours(fds) {
             let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
-            readiness::announce(&socket, slot, u32::from(one.events.cast_unsigned()));
             words.push(wait::word(slot));
+            readiness::announce(&socket, slot, u32::from(one.events.cast_unsigned()));
         }
         let is_whole = words.len() == count;
         // Counted before the last look: who changes something then knows that somebody sleeps.

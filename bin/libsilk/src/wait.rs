@@ -75,13 +75,16 @@ pub fn announce(slot: &Slot, change: Change) {
     }
 }
 
-/// The slot's event word as it is now, to sleep on until it moves; said in the slot. To be asked for when it is
-/// announced what is waited for, and before the last look.
+/// The slot's event word as it is now, to sleep on until it moves; said in the slot. To be asked for before it is
+/// announced what is waited for: the daemon takes back all that is said at once, what it finds there from
+/// an earlier wait as well, and moves the word only if it was said that somebody sleeps.
 pub fn word(slot: &Slot) -> (&AtomicU32, u32) {
+    // First, so that it has moved where what is found to be said already is taken back just then.
+    let seen = slot.event.load(SeqCst);
     if slot.waiting.load(SeqCst) & waiting::ASLEEP == 0 {
         slot.waiting.fetch_or(waiting::ASLEEP, SeqCst);
     }
-    (&slot.event, slot.event.load(SeqCst))
+    (&slot.event, seen)
 }
 
 /// Sleeps until the slot may have changed. The caller looks again and, if it must, comes back.
@@ -95,8 +98,8 @@ pub fn sleep(
     deadline: Deadline,
     ready: impl Fn(&Slot) -> bool,
 ) -> Answer<()> {
-    announce(slot, change);
     let word = word(slot);
+    announce(slot, change);
     let Some(limit) = deadline.nap() else {
         return if ready(slot) || !socket.is_served() { Ok(()) } else { Err(libc::EAGAIN) };
     };
@@ -186,5 +189,42 @@ pub fn disturb(slot: &Slot) {
     if (others || has_sleepers()) && slot.waiting.load(SeqCst) & waiting::ASLEEP != 0 {
         slot.event.fetch_add(1, SeqCst);
         wake::wake(&slot.event, i32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_said_to_wait_any_more_has_been_woken() {
+        let (slot, over) = (Slot::default(), AtomicBool::new(false));
+        const BOTH: u32 = waiting::READ | waiting::ASLEEP;
+        std::thread::scope(|scope| {
+            // As an executor that has something for the socket at every moment.
+            scope.spawn(|| {
+                while !over.load(SeqCst) {
+                    if wake::take_sleepers(&slot.waiting, waiting::READ) {
+                        slot.event.fetch_add(1, SeqCst);
+                    }
+                }
+            });
+            let sleeps_on = |_: u32| {
+                let (event, seen) = word(&slot);
+                announce(&slot, Change::Readable(1));
+                let is_woken = || event.load(SeqCst) != seen;
+                let is_known = slot.waiting.load(SeqCst) & BOTH == BOTH;
+                !is_known
+                    && !(0..100_000).any(|_| {
+                        is_woken() || {
+                            std::thread::yield_now();
+                            false
+                        }
+                    })
+            };
+            let lost = (0..).take_while(|_| slot.event.load(SeqCst) < 100_000).find(|n: &u32| sleeps_on(*n));
+            over.store(true, SeqCst);
+            assert_eq!(lost, None);
+        });
     }
 }
