@@ -11,7 +11,7 @@ use crate::thread;
 use silk_stream::wake::{self, WaitEntry, Woken};
 use silk_stream::{Slot, waiting};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, fence};
 use std::time::Duration;
 
 /// Until when a call may wait.
@@ -171,6 +171,8 @@ static SLEEPERS: AtomicU32 = AtomicU32::new(0);
 /// Looks for the last time and sleeps, counted.
 pub fn asleep<T>(nap: impl FnOnce() -> T) -> T {
     SLEEPERS.fetch_add(1, SeqCst);
+    // Pairs with `disturb` and `nameless::announce`: what they come after is seen by the last look, or they see who sleeps.
+    fence(SeqCst);
     let woken = nap();
     SLEEPERS.fetch_sub(1, SeqCst);
     woken
@@ -185,6 +187,8 @@ pub fn has_sleepers() -> bool {
 /// of `waiting` may be left from a wait that ended otherwise, so the count is asked first: a
 /// process with one thread never needs the system call, unless others hold the socket too.
 pub fn disturb(slot: &Slot) {
+    // Pairs with `asleep`.
+    fence(SeqCst);
     let others = slot.holders.load(Relaxed) > 1;
     if (others || has_sleepers()) && slot.waiting.load(SeqCst) & waiting::ASLEEP != 0 {
         slot.event.fetch_add(1, SeqCst);
