@@ -27,12 +27,16 @@ pub fn is_nameless(fd: c_int) -> bool {
 /// `waits` and nothing else ends that.
 ///
 /// # Errors
-/// `EAGAIN` when the time is up (`SO_RCVTIMEO`); `EINTR`.
+/// `EAGAIN` when the time is up (`SO_RCVTIMEO`); `EINTR`; `EBADF` where it was closed meanwhile: the number may be another's.
 #[inline]
 pub fn reader(fd: c_int, flags: c_int, waits: bool) -> Answer<Option<Found>> {
     match table::found(fd) {
         Some(socket) if socket.is_undecided() && waits => {
             let waited = until_named(&socket, fd, flags)?;
+            let now = table::found(fd);
+            if waited.is_some() && !now.is_some_and(|now| now.is_same(socket)) {
+                return Err(libc::EBADF);
+            }
             let socket = table::served(fd);
             if let (Some(socket), Some(deadline)) = (&socket, waited) {
                 // A call that waits goes on to, whatever the socket is told to do meanwhile.

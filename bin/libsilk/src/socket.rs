@@ -315,6 +315,11 @@ impl Found {
         self.record
     }
 
+    /// Whether it is the same socket.
+    pub fn is_same(self, other: Self) -> bool {
+        std::ptr::eq(self.record, other.record) && self.uses == other.uses
+    }
+
     /// Whether the record is still this socket's.
     pub fn is_still_it(self) -> bool {
         self.record.uses() == self.uses
