@@ -79,14 +79,18 @@ fn ours(fds: &[pollfd]) -> impl Iterator<Item = (usize, Found)> {
 }
 
 /// Whether it is a socket of ours, or a set that may have some.
-pub fn is_ours(fd: c_int) -> bool {
+fn is_ours(fd: c_int) -> bool {
     table::served(fd).is_some() || table::epoll(fd).is_some()
 }
 
 /// Whether any of them is ours, or may become so while the call `waits`; if not, the call is Linux's.
 pub fn concerns_us(fds: &[pollfd], waits: bool) -> bool {
-    let is_joined = family::joined().is_some();
-    fds.iter().any(|one| is_joined && is_ours(one.fd) || waits && nameless::is_nameless(one.fd))
+    fds.iter().any(|one| may_be_ours(one.fd, waits))
+}
+
+/// Whether it is ours, or may become so while the call `waits`. In this order: another thread may just be naming it.
+pub fn may_be_ours(fd: c_int, waits: bool) -> bool {
+    waits && nameless::is_nameless(fd) || family::joined().is_some() && is_ours(fd)
 }
 
 /// Writes what holds now; how many of ours are ready.

@@ -2,8 +2,6 @@
 //! meaning of the three sets is Linux's (`POLLIN_SET`, `POLLOUT_SET`, `POLLEX_SET`).
 
 use crate::errno::Answer;
-use crate::family;
-use crate::nameless;
 use crate::poll;
 use crate::real;
 use libc::{fd_set, pollfd, sigset_t};
@@ -55,10 +53,9 @@ impl Sets {
     /// # Safety
     /// As [`Sets::has`].
     pub unsafe fn concern_us(&self, waits: bool) -> bool {
-        let is_joined = family::joined().is_some();
-        let may_be = |fd| is_joined && poll::is_ours(fd) || waits && nameless::is_nameless(fd);
         // SAFETY: as the caller promises.
-        (0..self.count).any(|fd| may_be(fd) && (0..3).any(|which| unsafe { self.has(which, fd) }))
+        (0..self.count)
+            .any(|fd| poll::may_be_ours(fd, waits) && (0..3).any(|which| unsafe { self.has(which, fd) }))
     }
 
     /// # Safety
