@@ -40,12 +40,12 @@ const TCP_CC_INFO: c_int = 26;
 
 pub use foreign::{has_foreign, inherit_foreign, note_foreign, tell_foreign};
 pub use handing_over::hand_over;
-pub use kept::remember;
+use kept::remember;
 use linux_alone::{Alone, alone, set_to};
 use passed_on::lets_go;
 pub use passed_on::{pass_on, pass_on_all};
 pub use told::get;
-pub use undecided::{lets_silk_serve, note_interface};
+pub use undecided::set_early;
 use values::input;
 
 /// Where an option that the library knows is kept.

@@ -6,16 +6,16 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod between;
+mod binding;
 mod classes;
 mod control;
 mod cpus;
 mod device;
 mod domain;
-mod first;
+mod first_wishes;
 mod legible;
 mod manual;
 mod own_memory;
-mod places;
 mod recipes;
 mod say;
 mod settings;

@@ -1,8 +1,8 @@
 //! What the daemon works with: the configuration, and what only the running machine can say
 //! (the interface's addresses, its MTU).
 
+use crate::binding::{Place, Sides, any_like};
 use crate::classes::Classes;
-use crate::places::{Place, Sides, any_like};
 use crate::recipes::Recipe;
 use silk_config::{Config, DeviceKind};
 use silk_modules::ip::Routes;

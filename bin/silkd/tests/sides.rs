@@ -12,7 +12,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// Those of a side that name another.
 fn that_name(side: &str, other: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(side);
-    let name = format!("crate::{other}::");
+    let name = format!("crate::{other}");
     let mut all = files(&folder);
     assert!(all.len() > 5, "{}", folder.display());
     all.retain(|file| fs::read_to_string(file).unwrap().contains(&name));

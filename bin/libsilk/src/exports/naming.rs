@@ -10,7 +10,7 @@ use crate::options;
 use crate::real;
 use crate::server::or_linux;
 use crate::shutdown;
-use crate::socket::{Socket, shape};
+use crate::socket::shape;
 use crate::table;
 use libc::{c_int, c_void, sockaddr, socklen_t};
 use std::sync::atomic::{Ordering, fence};
@@ -164,11 +164,11 @@ pub unsafe extern "C" fn setsockopt(
         let Some(socket) = table::found(fd) else { return real::setsockopt(fd, level, name, value, len) };
         // In this order: another thread may just be naming it.
         if socket.is_undecided() {
-            let result = set_early(socket.record(), fd, (level, name), value, len);
+            let early = options::set_early(socket.record(), fd, (level, name), value, len);
             // Pairs with `server::decided`: one of the two sees what the other has done.
             fence(Ordering::SeqCst);
-            if result != 0 || !socket.is_served() {
-                return result;
+            if early.is_err() || !socket.is_served() {
+                return done(early);
             }
             if let Some(asked) = groups::read(level, name, value, len) {
                 return done(asked.and_then(|asked| groups::tell_late(socket.record(), fd, asked)));
@@ -178,52 +178,6 @@ pub unsafe extern "C" fn setsockopt(
             true if len.cast_signed() < 0 => done(Err(libc::EINVAL)),
             true => done(options::set(&socket, fd, level, name, value, len)),
             false => real::setsockopt(fd, level, name, value, len),
-        }
-    }
-}
-
-/// `setsockopt` of a socket that nobody serves yet: Linux's socket has it, and it is remembered for silk.
-///
-/// # Safety
-/// As [`setsockopt`].
-unsafe fn set_early(
-    socket: &'static Socket,
-    fd: c_int,
-    (level, name): (c_int, c_int),
-    value: *const c_void,
-    len: socklen_t,
-) -> c_int {
-    // SAFETY: as the caller promises; so throughout.
-    unsafe {
-        let result = real::setsockopt(fd, level, name, value, len);
-        // Which algorithms Linux has, and lets this program choose, is Linux's affair.
-        let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-        let asked = groups::read(level, name, value, len);
-        // Of silk's own address and interface Linux knows nothing.
-        let link = groups::names_link(level, name);
-        let own = (link || matches!(asked, Some(Ok(_)))) && groups::is_interface_silks_own();
-        if result != 0 && !congestion && !own {
-            return result;
-        }
-        if result == 0 {
-            match options::lets_silk_serve(socket, fd, (level, name), value, len) {
-                Ok(true) => {}
-                decided => return done(decided.map(drop)),
-            }
-        }
-        // What Linux has taken is well formed, though perhaps not known here.
-        if let Some(Ok(asked)) = asked
-            && socket.early.note(asked)
-        {
-            return 0;
-        }
-        match options::remember(socket, level, name, value, len) {
-            Ok(true) => 0,
-            Ok(false) | Err(_) => {
-                options::note_foreign(socket, level, name, false);
-                options::note_interface(socket, fd, level, name);
-                result
-            }
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Options of a socket of which it is not decided yet who serves it: Linux's descriptor has taken them, and some say
 //! more than that.
 
+use super::foreign::note_foreign;
+use super::kept::remember;
 use super::linux_alone::{Alone, alone, set_to};
-use crate::errno::Answer;
+use crate::errno::{Answer, check};
+use crate::groups;
 use crate::nameless;
 use crate::naming_turn::NamingTurn;
 use crate::option_names;
@@ -13,6 +16,50 @@ use libc::socklen_t;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
+/// `setsockopt(2)` of a socket that nobody serves yet: Linux's descriptor has it, and it is remembered for silk.
+///
+/// # Errors
+/// Linux's; what [`lets_silk_serve`] refuses with.
+///
+/// # Safety
+/// `value` points to `len` readable bytes or is null.
+pub unsafe fn set_early(
+    socket: &'static Socket,
+    fd: c_int,
+    (level, name): (c_int, c_int),
+    value: *const c_void,
+    len: socklen_t,
+) -> Answer<()> {
+    // SAFETY: as the caller promises; so throughout.
+    unsafe {
+        let linuxs = check(real::setsockopt(fd, level, name, value, len)).map(drop);
+        // Which algorithms Linux has, and lets this program choose, is Linux's affair.
+        let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+        let asked = groups::read(level, name, value, len);
+        // Of silk's own address and interface Linux knows nothing.
+        let link = groups::names_link(level, name);
+        let own = (link || matches!(asked, Some(Ok(_)))) && groups::is_interface_silks_own();
+        if linuxs.is_err() && !congestion && !own {
+            return linuxs;
+        }
+        if linuxs.is_ok() && !lets_silk_serve(socket, fd, (level, name), value, len)? {
+            return Ok(());
+        }
+        // What Linux has taken is well formed, though perhaps not known here.
+        if let Some(Ok(asked)) = asked
+            && socket.early.note(asked)
+        {
+            return Ok(());
+        }
+        if remember(socket, level, name, value, len) == Ok(true) {
+            return Ok(());
+        }
+        note_foreign(socket, level, name, false);
+        note_interface(socket, fd, level, name);
+        linuxs
+    }
+}
+
 /// Whether silk may serve a socket that was given an option, which Linux has taken. What Linux alone can keep makes it
 /// Linux's, or is taken back.
 ///
@@ -21,7 +68,7 @@ use std::sync::atomic::Ordering::Relaxed;
 ///
 /// # Safety
 /// `value` points to `len` readable bytes or is null.
-pub unsafe fn lets_silk_serve(
+unsafe fn lets_silk_serve(
     socket: &'static Socket,
     fd: c_int,
     (level, name): (c_int, c_int),
@@ -47,7 +94,7 @@ pub unsafe fn lets_silk_serve(
 }
 
 /// Remembers which interface an undecided socket has been bound to, if this option has done it.
-pub fn note_interface(socket: &Socket, fd: c_int, level: c_int, name: c_int) {
+fn note_interface(socket: &Socket, fd: c_int, level: c_int, name: c_int) {
     if level != libc::SOL_SOCKET || !matches!(name, libc::SO_BINDTODEVICE | libc::SO_BINDTOIFINDEX) {
         return;
     }

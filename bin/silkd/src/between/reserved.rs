@@ -1,6 +1,6 @@
 //! A socket of Linux's that holds a port for silk: how it is made, and what it is used for meanwhile.
 
-use crate::places::{Place, Share};
+use crate::binding::{Place, Share};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, ipproto, listen, shutdown,

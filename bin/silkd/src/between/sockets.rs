@@ -1,4 +1,4 @@
-//! What both of them know of a socket: where its rings are, and what one has that was made ready beforehand.
+//! What both sides know of a socket: where its rings are, and what one has that was made ready beforehand.
 
 use silk_path::Endpoint;
 use silk_stream::RingPlace;

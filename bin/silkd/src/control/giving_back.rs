@@ -8,7 +8,7 @@ use silk_stream::Left;
 const MANY: usize = 64;
 
 impl Server {
-    /// The same of the control thread's books, of which connections that programs open have their rings.
+    /// Gives back what is in the control thread's books, of which connections that programs open have their rings.
     pub(crate) fn give_back_now_and_then(&mut self, now: std::time::Instant) {
         if now < self.rings_looked_at + period(self.shortage_told) {
             return;

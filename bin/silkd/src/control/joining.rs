@@ -4,11 +4,11 @@
 
 use crate::between::command::Command;
 use crate::between::names::SocketName;
+use crate::binding::{Sides, any_like};
 use crate::control::family::State;
 use crate::control::groups::changed;
 use crate::control::ports::Held;
 use crate::control::server::Server;
-use crate::places::{Sides, any_like};
 use crate::settings::owns_link;
 use silk_control::{Kind, Membership, Refusal, Reply, SlotNumber};
 use silk_modules::filter::Filter;

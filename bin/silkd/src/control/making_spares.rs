@@ -3,10 +3,10 @@
 use crate::between::command::Command;
 use crate::between::names::SocketName;
 use crate::between::sockets::Spare;
+use crate::binding::any_like;
 use crate::control::family::State;
 use crate::control::server::Server;
 use crate::control::spares::UNWANTED;
-use crate::places::any_like;
 use crate::slots::store_address;
 use silk_control::{Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;

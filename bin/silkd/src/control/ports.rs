@@ -7,7 +7,7 @@
 mod connecting;
 
 use crate::between::reserved::{PortHold, Reserved, reserve_another};
-use crate::places::{Place, Share, Sides, any_like};
+use crate::binding::{Place, Share, Sides, any_like};
 use connecting::Resting;
 use rustix::io::Errno;
 use silk_control::{Kind, Refusal};

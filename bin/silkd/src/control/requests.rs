@@ -2,12 +2,12 @@
 
 use crate::between::answer::Answer;
 use crate::between::command::Command;
+use crate::binding::Share;
 use crate::control::descriptors::{is_eventfd, is_lifeline};
 use crate::control::family::NotPassed;
 use crate::control::token::random_token;
-use crate::first::First;
+use crate::first_wishes::First;
 use crate::legible::legible;
-use crate::places::Share;
 use crate::say::say;
 use silk_control::{Received, Refusal, Reply, Request, WireError};
 use std::os::fd::OwnedFd;

@@ -3,10 +3,10 @@
 use crate::between::answer::Answer;
 use crate::between::command::Command;
 use crate::between::names::SocketName;
+use crate::binding::{Share, Sides};
 use crate::control::family::State;
 use crate::control::server::Server;
-use crate::first::First;
-use crate::places::{Share, Sides};
+use crate::first_wishes::First;
 use crate::recipes::Recipe;
 use silk_control::{Kind, Refusal, Reply};
 use silk_path::Endpoint;

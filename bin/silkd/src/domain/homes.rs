@@ -1,6 +1,6 @@
 //! Which domain serves which datagram sockets.
 
-use crate::places::any_like;
+use crate::binding::any_like;
 use silk_path::Endpoint;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

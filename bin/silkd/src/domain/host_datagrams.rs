@@ -5,11 +5,11 @@
 
 use crate::between::names::SocketName;
 use crate::between::reserved::Reserved;
+use crate::binding::any_like;
 use crate::domain::datagrams::options_in;
 use crate::domain::engine::{BURST, Engine};
 use crate::domain::host_socket::{Heard, LinuxDatagrams, receive};
 use crate::domain::linux_sockets::OverLinux;
-use crate::places::any_like;
 use nix::errno::Errno;
 use silk_instant::Instant;
 use silk_modules::host;

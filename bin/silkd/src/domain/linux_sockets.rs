@@ -20,7 +20,7 @@ use std::time::Duration;
 /// tells when that is over. Connections wait in Linux's own backlog meanwhile.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What one domain keeps of it.
+/// Linux's listening and datagram sockets of one domain.
 pub struct Host {
     /// What tells of changes at them.
     pub watch: Watch,
@@ -34,8 +34,9 @@ pub struct Host {
     pub control: Vec<u8>,
     /// Those of both that may have something.
     pub stirred: BTreeSet<u32>,
-    /// Those that wait for [`PAUSE`] to be over, and when that is; FAR: none does.
+    /// Those that wait for [`PAUSE`] to be over.
     pub paused: BTreeSet<u32>,
+    /// When the first of them is tried again; FAR: none waits.
     pub again: Instant,
 }
 

@@ -3,7 +3,7 @@
 use super::connecting::{FORGOTTEN, REST, RESTING};
 use super::*;
 use crate::between::reserved::reserve;
-use crate::places::{Place, Share, Sides};
+use crate::binding::{Place, Share, Sides};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use silk_path::Sharing;
 use std::net::SocketAddr;
