@@ -104,6 +104,10 @@ impl fmt::Display for Failure {
                 write!(f, "{what} hangs. How everything was then could not be kept: {why}")
             }
             Self::End(error) => error.fmt(f),
+            Self::Program { what, said } if said.trim().is_empty() => write!(
+                f,
+                "{what} failed, and said nothing: where other programs keep the CPUs busy it may not have come to run"
+            ),
             Self::Program { what, said } => write!(f, "{what} failed. It said:\n{said}"),
             Self::NotRoot => {
                 f.write_str("this experiment needs root: for network namespaces, XDP, and the choice of CPUs")
@@ -157,5 +161,13 @@ mod tests {
         let kept = Err("/results: No space left on device (os error 28)".to_owned());
         let told = Failure::Hangs { what: "wrk".into(), kept }.to_string();
         assert!(told.starts_with("wrk hangs. ") && told.ends_with("(os error 28)"), "{told}");
+    }
+
+    #[test]
+    fn who_says_nothing_is_not_quoted() {
+        let failed =
+            |said: &str| Failure::Program { what: "the flood".into(), said: said.into() }.to_string();
+        assert!(failed(" \n").contains("said nothing"), "{}", failed(" \n"));
+        assert!(failed("no socket\n").ends_with("It said:\nno socket\n"), "{}", failed("no socket\n"));
     }
 }
