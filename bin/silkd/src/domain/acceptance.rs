@@ -6,8 +6,8 @@
 //! priority first, then the connection, then it is woken. Every step is a compare-and-swap, so
 //! executors of different classes never wait for each other.
 
+use crate::domain::delivery::Delivery;
 use crate::domain::family_end::FamilyEnd;
-use crate::domain::manner::Manner;
 use silk_stream::{Listener, OWNER_NOBODY, Slot, THREADS, waiting, wake};
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -29,18 +29,18 @@ pub fn bring(
     (number, listener): (u32, &Listener),
     (on, on_record): (u32, &Slot),
     (slot, record): (u32, &Slot),
-    manner: Manner,
+    delivery: Delivery,
 ) -> Brought {
-    if let Some(priority) = manner.extend_to
-        && let Some(thread) = hand_over(family, listener, (slot, record), manner, priority)
+    if let Some(priority) = delivery.extend_to
+        && let Some(thread) = hand_over(family, listener, (slot, record), delivery, priority)
     {
         return Brought::Handed(thread);
     }
-    let Some(queue) = listener.queue.get(manner.rank) else { return Brought::Full };
+    let Some(queue) = listener.queue.get(delivery.rank) else { return Brought::Full };
     if !queue.push(slot, &record.owner) {
         return Brought::Full;
     }
-    call_one(family, (number, listener), manner);
+    call_one(family, (number, listener), delivery);
     if on_record.waiting.load(SeqCst) & waiting::READ != 0
         && wake::take_sleepers(&on_record.waiting, waiting::READ)
     {
@@ -55,7 +55,7 @@ fn hand_over(
     family: &FamilyEnd,
     listener: &Listener,
     (slot, record): (u32, &Slot),
-    Manner { rank, base, .. }: Manner,
+    Delivery { rank, base, .. }: Delivery,
     priority: u32,
 ) -> Option<u32> {
     // A program that writes there all the time is not obeyed for good.
@@ -81,11 +81,11 @@ fn hand_over(
 
 /// Calls one waiting thread to look at the queues, if more wait than must be left and nobody
 /// is on the way.
-pub fn call_one(family: &FamilyEnd, (number, listener): (u32, &Listener), manner: Manner) {
+pub fn call_one(family: &FamilyEnd, (number, listener): (u32, &Listener), delivery: Delivery) {
     if family.is_called(number, listener) {
         return;
     }
-    let left = if manner.rank == 0 { listener.reserve.load(SeqCst) } else { 0 };
+    let left = if delivery.rank == 0 { listener.reserve.load(SeqCst) } else { 0 };
     for _ in 0..THREADS {
         if listener.waiters.len() <= left {
             return;
@@ -94,8 +94,8 @@ pub fn call_one(family: &FamilyEnd, (number, listener): (u32, &Listener), manner
         if family.thread(waiter).is_none() {
             continue;
         }
-        if family.priority_of(waiter).is_some() && manner.extend_to.is_none() {
-            family.extend(waiter, manner.base, 0, 0);
+        if family.priority_of(waiter).is_some() && delivery.extend_to.is_none() {
+            family.extend(waiter, delivery.base, 0, 0);
         }
         listener.called.store(waiter + 1, SeqCst);
         family.wake_thread(waiter);
@@ -112,7 +112,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
 
-    const ORDINARY: Manner = Manner { rank: 0, extend_to: None, base: 10 };
+    const ORDINARY: Delivery = Delivery { rank: 0, extend_to: None, base: 10 };
 
     /// A family with threads 0..n, which are records only.
     fn family(n: u32) -> FamilyEnd {
@@ -125,10 +125,10 @@ mod tests {
         family
     }
 
-    fn bring_to(family: &FamilyEnd, slot: u32, manner: Manner) -> Brought {
+    fn bring_to(family: &FamilyEnd, slot: u32, delivery: Delivery) -> Brought {
         let arena = &family.arena;
         let on = (9, arena.slot(9).unwrap());
-        bring(family, (0, arena.listener(0).unwrap()), on, (slot, arena.slot(slot).unwrap()), manner)
+        bring(family, (0, arena.listener(0).unwrap()), on, (slot, arena.slot(slot).unwrap()), delivery)
     }
 
     #[test]
@@ -136,8 +136,8 @@ mod tests {
         let family = family(3);
         let listener = family.arena.listener(0).unwrap();
         (0..3).for_each(|t| listener.waiters.enter(t));
-        let manner = Manner { rank: 1, extend_to: Some(2), base: 10 };
-        assert_eq!(bring_to(&family, 5, manner), Brought::Handed(2));
+        let delivery = Delivery { rank: 1, extend_to: Some(2), base: 10 };
+        assert_eq!(bring_to(&family, 5, delivery), Brought::Handed(2));
         assert_eq!(family.arena.thread(2).unwrap().handed.load(SeqCst), 6);
         assert_eq!(family.arena.slot(5).unwrap().owner.load(SeqCst), 72);
         assert_eq!(listener.waiters.len(), 2);
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn without_a_waiter_an_extended_one_is_queued_in_its_own_queue() {
         let family = family(0);
-        let manner = Manner { rank: 1, extend_to: Some(2), base: 10 };
-        assert_eq!(bring_to(&family, 5, manner), Brought::Queued);
+        let delivery = Delivery { rank: 1, extend_to: Some(2), base: 10 };
+        assert_eq!(bring_to(&family, 5, delivery), Brought::Queued);
         assert_eq!(family.arena.listener(0).unwrap().queue[1].len(), 1);
     }
 }

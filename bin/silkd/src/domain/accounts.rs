@@ -2,8 +2,8 @@
 //! (SILK §3.3, Scout §4.4).
 
 use crate::between::names::SocketName;
+use crate::domain::delivery::Delivery;
 use crate::domain::engine::Engine;
-use crate::domain::manner::Manner;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
@@ -13,9 +13,9 @@ impl Engine {
     }
 
     /// How this domain's connections are brought to threads.
-    pub(crate) fn manner(&self) -> Manner {
+    pub(crate) fn delivery(&self) -> Delivery {
         let priority = self.priority();
-        Manner {
+        Delivery {
             rank: self.domain,
             extend_to: Some(priority).filter(|p| self.extend && *p > 0),
             base: self.base,
@@ -25,7 +25,7 @@ impl Engine {
     /// A thread serves this socket from now on.
     pub(crate) fn serve(&mut self, name: SocketName, thread: u32) {
         let raised = self.sockets.find(name).is_some_and(|socket| socket.raised.is_some());
-        let extended = raised || self.manner().extend_to.is_some();
+        let extended = raised || self.delivery().extend_to.is_some();
         let used = || self.families.get(&name.family)?.thread(thread)?.thread.cpu.used();
         let cpu = extended.then(used).flatten();
         if let Some(socket) = self.sockets.find(name) {
@@ -35,15 +35,15 @@ impl Engine {
 
     /// A thread took a connection from a queue by itself and has not been raised yet.
     pub(crate) fn taken(&mut self, name: SocketName) {
-        let manner = self.manner();
+        let delivery = self.delivery();
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
         let Some(thread) = slot.thread.load(SeqCst).checked_sub(1).filter(|n| family.thread(*n).is_some())
         else {
             return;
         };
-        if let Some(priority) = manner.extend_to {
-            family.extend(thread, manner.base, priority, manner.rank);
+        if let Some(priority) = delivery.extend_to {
+            family.extend(thread, delivery.base, priority, delivery.rank);
         }
         self.serve(name, thread);
     }

@@ -399,7 +399,7 @@ impl Engine {
 
     /// Wakes the programs' threads that there is news for; whether there are any.
     pub fn wake_programs(&self) -> bool {
-        let lead = (self.extend && self.classes.are_apart()).then(|| self.manner());
+        let lead = (self.extend && self.classes.are_apart()).then(|| self.delivery());
         let mut any = false;
         for (index, family) in &self.families {
             let woke = family.wake_all(lead, &self.ringing);

@@ -4,12 +4,11 @@
 //! (`anticipation.rs`).
 
 use crate::between::command::Command;
-use crate::between::event::Event;
 use crate::between::names::FamilyIndex;
 use crate::domain::anticipation::{Anticipation, PATIENCE};
 use crate::domain::engine::Engine;
-use crate::domain::family_end::FamilyEnd;
 use crate::domain::only_queue::OnlyQueue;
+use crate::domain::orders;
 use crate::domain::sleep::Sleeper;
 use crate::say::say;
 use crate::threads::linux_share::{LinuxShare, Turn};
@@ -21,7 +20,6 @@ use crate::threads::stepping_down::RealTime;
 use crate::{cpus, sys};
 use silk_executor::{BATCH, clock};
 use silk_instant::Instant;
-use silk_stream::Arena;
 use silk_stream::mail::{Nothing, Receiver};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
@@ -62,6 +60,28 @@ pub struct Placement {
     pub linux: Option<LinuxShare>,
     /// It may stay awake for what comes soon.
     pub anticipates: bool,
+}
+
+/// What an executor does for others, all the time that it is scheduled so.
+struct Habits {
+    /// It has no real-time priority.
+    ordinary: bool,
+    /// It keeps its turns short and gives way after each: the receive threads run only then.
+    gives_way: bool,
+    /// It may stay awake for what comes soon.
+    anticipates: bool,
+}
+
+impl Habits {
+    fn of(placement: &Placement, receiving: &Receiving) -> Self {
+        let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
+        Self {
+            ordinary,
+            gives_way: ordinary && receiving.needs_turns(),
+            // Who has the receive threads' priority lets them run by giving way; whose priority is another cannot.
+            anticipates: placement.anticipates && receiving.run_beside(placement.scheduling),
+        }
+    }
 }
 
 /// The executor.
@@ -117,11 +137,8 @@ impl Executor {
     pub fn run(mut self, placement: &Placement) {
         place(placement, &self.real_time);
         self.engine.ringing = self.ringers.join();
-        let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
-        let gives_way = ordinary && self.receiving.needs_turns();
+        let Habits { ordinary, gives_way, anticipates } = Habits::of(placement, &self.receiving);
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
-        // Who has the receive threads' priority lets them run by giving way; whose priority is another cannot.
-        let anticipates = placement.anticipates && self.receiving.run_beside(placement.scheduling);
         let mut linux = placement.linux;
         // Real-time threads that do not anticipate are not to keep the processor either, and Linux's share is measured by who sleeps.
         if linux.is_none() && (ordinary || anticipates) {
@@ -132,14 +149,7 @@ impl Executor {
         loop {
             let now = clock::now();
             self.hear_linux(now);
-            let frames = self.engine.receive(now);
-            if frames > 0 || std::mem::take(&mut self.looked_in_time) {
-                let brought = self.engine.core.device.brought();
-                self.only_queue.brought(brought);
-                if !ordinary {
-                    self.receiving.want_prompt(brought);
-                }
-            }
+            let frames = self.receive(!ordinary, now);
             let rang = self.engine.take_doorbells(now);
             if !self.take_orders() {
                 return;
@@ -162,9 +172,8 @@ impl Executor {
             let woke = self.engine.wake_programs();
             if gives_way {
                 std::thread::yield_now();
-            } else if ordinary && self.engine.core.port.burst >= BURST {
-                self.engine.core.port.burst = 0;
-                self.receiving.hurry();
+            } else if ordinary {
+                self.let_receive();
             }
             if ordinary {
                 self.relieve(frames, now);
@@ -188,6 +197,29 @@ impl Executor {
                 let slept = self.sleep(fetching);
                 linux.iter_mut().for_each(|linux| linux.slept(slept));
             }
+        }
+    }
+
+    /// Takes the packets that have come, up to [`BATCH`]: how many. Some of a class `above` the ordinary make the threads that brought them
+    /// prompt.
+    fn receive(&mut self, above: bool, now: Instant) -> usize {
+        let frames = self.engine.receive(now);
+        if frames > 0 || std::mem::take(&mut self.looked_in_time) {
+            let brought = self.engine.core.device.brought();
+            self.only_queue.brought(brought);
+            if above {
+                self.receiving.want_prompt(brought);
+            }
+        }
+        frames
+    }
+
+    /// Lets fair receive threads take in what was sent back for much that has been sent.
+    fn let_receive(&mut self) {
+        let burst = &mut self.engine.core.port.burst;
+        if *burst >= BURST {
+            *burst = 0;
+            self.receiving.hurry();
         }
     }
 
@@ -297,7 +329,7 @@ impl Executor {
                     self.stop();
                     return false;
                 }
-                Ok(command) => self.obey(command),
+                Ok(command) => orders::obey(&mut self.engine, command),
                 Err(Nothing::Yet) => return true,
             }
         }
@@ -310,106 +342,6 @@ impl Executor {
         families.into_iter().for_each(|family| self.engine.family_gone(family, now));
         self.engine.core.port.flush(now);
     }
-
-    fn obey(&mut self, command: Command) {
-        let now = clock::now();
-        let engine = &mut self.engine;
-        match command {
-            Command::Family { family, arena, priorities } => {
-                mark_awake(&arena, self.domain);
-                let place = (engine.domain, engine.siblings.len());
-                engine.families.insert(family, FamilyEnd::new(arena, priorities, place));
-            }
-            Command::FamilyGone { family } => engine.family_gone(family, now),
-            Command::Bell { family, bell, event, answer } => {
-                if let Some(family) = engine.families.get_mut(&family) {
-                    family.set_bell(bell, Some(event));
-                }
-                drop(answer);
-            }
-            Command::BellGone { family, bell } => {
-                if let Some(family) = engine.families.get_mut(&family) {
-                    family.set_bell(bell, None);
-                }
-            }
-            Command::Thread { family, thread, end, answer } => {
-                if let Some(family) = engine.families.get_mut(&family) {
-                    family.set_thread(thread, Some(end));
-                }
-                drop(answer);
-            }
-            Command::ThreadGone { family, thread, obeyed } => {
-                engine.thread_gone(family, thread, now);
-                drop(obeyed);
-            }
-            Command::Listen { hold, defer_accept, answer } => {
-                engine.listen(&hold, defer_accept, now);
-                drop(answer);
-            }
-            Command::File { family, place, file, obeyed } => {
-                engine.set_file(family, place, file);
-                drop(obeyed);
-            }
-            Command::ListenOn { socket, backlog, defer_accept, answer } => {
-                engine.listen_on(socket, backlog, defer_accept, now);
-                drop(answer);
-            }
-            Command::Unlisten(name) => {
-                engine.unlisten(name, now);
-                engine.wake_control();
-            }
-            Command::Host(arrived) => engine.host_passed_on(arrived, now),
-            Command::Connect { socket, rings, local, peer, priority } => {
-                engine.connect(socket, rings, (local, peer), priority, now);
-            }
-            Command::Spare { socket, spare } => engine.take_spare(socket, spare, now),
-            Command::Datagram { socket, rings, locals, peer, domain, opened, hold, answer } => {
-                if opened || domain != engine.domain || engine.sockets.get(socket).is_some() {
-                    engine.open_datagram((socket, rings), &locals, peer, domain, &hold, now);
-                }
-                drop(answer);
-            }
-            Command::Deserted { port, at } => engine.homes.desert(port, at),
-            Command::Scout { socket, rings, recipe, answer } => {
-                engine.open_scout(socket, rings, &recipe, now);
-                drop(answer);
-            }
-            Command::Frame { bytes, device, checksum } => {
-                engine.passed_on(bytes, device, checksum, now);
-            }
-            Command::Reported(said) => {
-                engine.has_come();
-                engine.reported(true, *said, now);
-            }
-            Command::Advertised { hops, mtu } => engine.heed(hops, mtu),
-            Command::RouterLost(router) => engine.doubt_router(router, now),
-            Command::Redirected { router, destination, hop } => {
-                engine.redirect(router, destination, hop, now);
-            }
-            Command::Group { group, filter } => engine.tell_of_group(group, &filter, now),
-            Command::Sources { socket, group, filter } => engine.choose_sources(socket, group, filter),
-            Command::Close { socket, generation, died } => {
-                let abort = died && !engine.asked_to_close(socket);
-                engine.close(socket, Some(generation), abort, now);
-            }
-            Command::Disconnect(socket) => engine.disconnect(socket, now),
-            Command::ProcessGone { family, process, died } => {
-                engine.process_gone(family, (process, died), now)
-            }
-            Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),
-            Command::Priority { peer, socket, priority } => {
-                let outcome = engine.prioritise(socket, priority);
-                engine.tell_control(Event::Prioritised { peer, outcome });
-            }
-            Command::Classes(classes) => engine.set_classes(classes),
-            Command::Refused(refused) => engine.expel(refused),
-            Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
-            Command::Standing(standing) => engine.follow(&standing, now),
-            Command::Station { device, address } => engine.become_station(device, address),
-            Command::Report { to, waiting } => engine.begin_report(to, waiting),
-            Command::Stop => {}
-        }
-    }
 }
 
 /// Gives the processor to who else has this priority: for how long.
@@ -417,13 +349,6 @@ fn gives_way() -> Duration {
     let before = clock::now();
     std::thread::yield_now();
     clock::now().since(before)
-}
-
-/// Until the first sleep nobody needs to ring.
-fn mark_awake(arena: &Arena, domain: usize) {
-    if let Some(doorbell) = arena.doorbell(domain) {
-        doorbell.sleeping.store(0, SeqCst);
-    }
 }
 
 /// Puts the calling thread where it belongs. What is refused is said and done without.

@@ -2,8 +2,8 @@
 //! and how to reach its threads and event sets.
 
 use crate::between::thread_end::ThreadEnd;
+use crate::domain::delivery::Delivery;
 use crate::domain::files::Files;
-use crate::domain::manner::Manner;
 use crate::domain::unblock::Histogram;
 use crate::threads::priority;
 use crate::threads::ringing::Ringing;
@@ -268,14 +268,14 @@ impl FamilyEnd {
     /// has produced: a thread of its own priority could not run before anyway, and would only
     /// wait longer. With `lead` a thread that waits for events gets the priority of what wakes
     /// it.
-    pub fn wake_all(&self, lead: Option<Manner>, ringing: &Ringing) -> Woke {
+    pub fn wake_all(&self, lead: Option<Delivery>, ringing: &Ringing) -> Woke {
         if !self.has_news() {
             return Woke::default();
         }
         ringing.during(|| self.wake(lead, ringing))
     }
 
-    fn wake(&self, lead: Option<Manner>, ringing: &Ringing) -> Woke {
+    fn wake(&self, lead: Option<Delivery>, ringing: &Ringing) -> Woke {
         let mut waking = self.waking.borrow_mut();
         let mut woke = Woke { any: true, kept_waiting: false };
         (waking.bells, waking.pressing) = Default::default();
@@ -298,8 +298,8 @@ impl FamilyEnd {
                 Waking::Bell(number) => {
                     let event = self.bells.get(number as usize).and_then(Option::as_ref);
                     if let (Some(shared), Some(event)) = (self.arena.bell(number), event) {
-                        if let Some(manner) = lead {
-                            self.lead(shared, manner);
+                        if let Some(delivery) = lead {
+                            self.lead(shared, delivery);
                         }
                         woke.kept_waiting |=
                             wake::is_to_be_woken(&shared.armed) && !ringing.notify(event.as_fd());
@@ -312,9 +312,9 @@ impl FamilyEnd {
 
     /// The thread that sleeps on a bell follows the class that rings it. One that is awake
     /// is raised, but not lowered: it may be about to serve who raised it.
-    fn lead(&self, bell: &Bell, manner: Manner) {
+    fn lead(&self, bell: &Bell, delivery: Delivery) {
         let Some(thread) = bell.thread.load(Relaxed).checked_sub(1) else { return };
-        let Manner { rank, base, extend_to } = manner;
+        let Delivery { rank, base, extend_to } = delivery;
         if bell.armed.load(SeqCst) != 0 || self.rank_of(thread).is_none_or(|own| own < rank) {
             self.extend(thread, base, extend_to.unwrap_or(0), rank);
         }

@@ -373,25 +373,25 @@ impl Engine {
     }
 
     fn bring_one(&mut self, name: SocketName, hold: &ListenerHold) -> Option<Brought> {
-        let manner = self.manner();
+        let delivery = self.delivery();
         let family = self.families.get(&name.family)?;
         let listener = family.arena.listener(hold.listener)?;
-        if listener.queue.get(manner.rank)?.len() >= hold.backlog.load(SeqCst) {
+        if listener.queue.get(delivery.rank)?.len() >= hold.backlog.load(SeqCst) {
             return Some(Brought::Full);
         }
         let on = (hold.name.slot, family.arena.slot(hold.name.slot)?);
         let connection = (name.slot, family.arena.slot(name.slot)?);
-        Some(bring(family, (hold.listener, listener), on, connection, manner))
+        Some(bring(family, (hold.listener, listener), on, connection, delivery))
     }
 
     /// Queued connections of a listening socket wait for a thread: calls one, now that one has
     /// gone, or that one that must not take them has asked.
     pub(crate) fn call_acceptor(&self, hold: &ListenerHold) {
-        let manner = self.manner();
+        let delivery = self.delivery();
         let Some(family) = self.families.get(&hold.name.family) else { return };
         let Some(listener) = family.arena.listener(hold.listener) else { return };
-        if listener.queue.get(manner.rank).is_some_and(|queue| !queue.is_empty()) {
-            call_one(family, (hold.listener, listener), manner);
+        if listener.queue.get(delivery.rank).is_some_and(|queue| !queue.is_empty()) {
+            call_one(family, (hold.listener, listener), delivery);
         }
     }
 

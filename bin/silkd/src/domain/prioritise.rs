@@ -107,8 +107,8 @@ impl Engine {
         let Some(family) = self.families.get(&name.family) else { return };
         // Meanwhile it may serve another, or have lost its priority to the watchdog.
         if family.priority_of(thread) == Some(raised.into()) && family.rank_of(thread) == Some(self.domain) {
-            let manner = self.manner();
-            family.extend(thread, manner.base, manner.extend_to.unwrap_or(0), manner.rank);
+            let delivery = self.delivery();
+            family.extend(thread, delivery.base, delivery.extend_to.unwrap_or(0), delivery.rank);
         }
     }
 }

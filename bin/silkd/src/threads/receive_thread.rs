@@ -8,7 +8,7 @@ use silk_device::napi::{self, NapiError, Thread};
 use silk_device::netlink::Interface;
 use std::time::Duration;
 
-/// How often it is looked who has taken the place of a thread that has ended.
+/// How often it is looked who has taken the place of a thread that has ended, and how often one is scheduled anew as it was left.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Where receive threads are.
@@ -42,6 +42,8 @@ pub struct Current {
     told: bool,
     /// How long it has been known that it is not there; none: it was, at the last look.
     missing: Option<Duration>,
+    /// How long nobody has looked whether it is still scheduled as it was left.
+    unseen: Duration,
 }
 
 impl Current {
@@ -49,7 +51,7 @@ impl Current {
     pub fn new(thread: Thread) -> Self {
         let time = CpuTime::of(thread.pid);
         let told = time.waited().is_some();
-        Self { thread, time, told, missing: None }
+        Self { thread, time, told, missing: None, unseen: Duration::ZERO }
     }
 
     /// Its numbers.
@@ -68,6 +70,17 @@ impl Current {
         if self.missing.is_none() {
             let _ = self.thread.schedule(schedule);
         }
+    }
+
+    /// Whether it is to be scheduled anew as it was left, in case another process has scheduled it otherwise; `passed` since the
+    /// question was last asked.
+    pub fn is_to_be_scheduled_again(&mut self, passed: Duration) -> bool {
+        self.unseen += passed;
+        let is_time = self.unseen >= AGAIN;
+        if is_time {
+            self.unseen = Duration::ZERO;
+        }
+        is_time
     }
 
     /// Looks whether it is there; `passed` since the last look. Whether it is to be found now who has taken its place.

@@ -2,7 +2,7 @@
 
 /// How a class's connections are brought to threads.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct Delivery {
     /// The class's place among the queues; the least important is 0.
     pub rank: usize,
     /// The priority its threads get, if paths are extended to programs and it is not 0.
