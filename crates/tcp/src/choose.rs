@@ -125,7 +125,7 @@ impl Connection {
 
     /// Octets of text in a full segment, given that SACK blocks or a user time-out may ride on it.
     fn text_mss(&self, out: Outstanding) -> u32 {
-        let sack = self.rcv.sack_blocks();
+        let sack = self.sack_blocks();
         if sack == SackBlocks::default() {
             let owed = self.owed.contains(Owed::USER_TIMEOUT);
             let bytes = if owed { Options::USER_TIMEOUT_BYTES as u32 } else { 0 };

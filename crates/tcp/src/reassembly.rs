@@ -28,6 +28,20 @@ impl Piece {
     }
 }
 
+/// Octets that wait with none missing between them.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    start: SeqNumber,
+    end: SeqNumber,
+    /// The peer was told of it as it is.
+    told: bool,
+}
+
+/// Blocks that wait to be told; of more the oldest are left out.
+const MOST_UNTOLD: usize = 64;
+/// Blocks that are told again, in case that acknowledgements are lost (RFC 2018 §4).
+const MOST_TOLD: usize = 4;
+
 /// There is no memory left for text out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
@@ -40,31 +54,42 @@ pub(crate) struct Reassembly {
     pieces: VecDeque<Piece>,
     /// Capacity of the pieces and their overhead.
     memory: usize,
-    /// The contiguous blocks that grew last, latest first (RFC 2018 §4).
-    recent: SackBlocks,
+    /// The blocks that grew last, latest first (RFC 2018 §4): those that the peer was not told of, and some that it was.
+    recent: Vec<Block>,
 }
 
 impl Reassembly {
-    /// Keeps what of `bytes`, starting at `seq`, is not held yet, within `limit` bytes of memory.
-    pub(crate) fn insert(&mut self, seq: SeqNumber, bytes: &[u8], limit: usize) -> Result<(), Full> {
+    /// Keeps what of `bytes`, starting at `seq`, is not held yet, within `limit` bytes of memory. Answers which of them are, the first that
+    /// lie together.
+    pub(crate) fn insert(
+        &mut self,
+        seq: SeqNumber,
+        bytes: &[u8],
+        limit: usize,
+    ) -> Result<Option<(SeqNumber, SeqNumber)>, Full> {
         let fits = self.memory + bytes.len() + PIECE_OVERHEAD <= limit;
         if !fits || self.pieces.len() >= MAX_PIECES {
             return Err(Full);
         }
         let end = seq + bytes.len() as u32;
         let mut at = self.pieces.partition_point(|piece| piece.end().at_or_before(seq));
-        let mut from = seq;
+        let (mut from, mut twice) = (seq, None);
         while from.before(end) {
             let gap_end = self.pieces.get(at).map_or(end, |piece| piece.start.min(end));
             if from.before(gap_end) {
                 let gap = (from - seq) as usize..(gap_end - seq) as usize;
                 at = self.insert_gap(at, from, &bytes[gap]);
             }
+            let held = from.max(gap_end);
             from = self.pieces.get(at).map_or(end, Piece::end);
             at += 1;
+            if held.before(end) {
+                let (start, until) = twice.unwrap_or((held, held));
+                twice = Some((start, if until == held { from.min(end) } else { until }));
+            }
         }
         self.remember(seq, end);
-        Ok(())
+        Ok(twice)
     }
 
     /// Puts octets that touch no held octet before the piece `at`; answers that piece's new place.
@@ -86,14 +111,13 @@ impl Reassembly {
     /// The contiguous block around `start..end` becomes the first to be reported.
     fn remember(&mut self, start: SeqNumber, end: SeqNumber) {
         let (start, end) = self.block_around(start, end);
-        let mut recent = SackBlocks::default();
-        recent.push(start, end);
-        for (old_start, old_end) in self.recent.iter() {
-            if old_end.before(start) || old_start.after(end) {
-                recent.push(old_start, old_end);
-            }
-        }
-        self.recent = recent;
+        let mut told = 0;
+        self.recent.retain(|old| {
+            told += usize::from(old.told);
+            (old.end.before(start) || old.start.after(end)) && (!old.told || told <= MOST_TOLD)
+        });
+        self.recent.truncate(MOST_UNTOLD + MOST_TOLD - 1);
+        self.recent.insert(0, Block { start, end, told: false });
     }
 
     fn block_around(&self, mut start: SeqNumber, mut end: SeqNumber) -> (SeqNumber, SeqNumber) {
@@ -139,16 +163,44 @@ impl Reassembly {
     }
 
     fn forget_below(&mut self, nxt: SeqNumber) {
-        let mut recent = SackBlocks::default();
-        for (start, end) in self.recent.iter().filter(|block| block.1.after(nxt)) {
-            recent.push(start.max(nxt), end);
+        self.recent.retain(|block| block.end.after(nxt));
+        for block in &mut self.recent {
+            block.start = block.start.max(nxt);
         }
-        self.recent = recent;
     }
 
-    /// The blocks to report, the one that grew last first.
-    pub(crate) fn blocks(&self) -> &SackBlocks {
-        &self.recent
+    /// As many blocks as an acknowledgement has room for: the one around `first`, octets that came twice, then of those that
+    /// the peer was not told of the oldest, each latest first, as if an acknowledgement had been sent as soon as it was full of
+    /// news, then the latest of the others.
+    // RFC 2018 §4; RFC 2883 §4.
+    pub(crate) fn blocks(&self, first: Option<SeqNumber>, room: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        let around = |block: &&Block| {
+            first.is_some_and(|first| block.start.at_or_before(first) && block.end.after(first))
+        };
+        let enclosing = self.recent.iter().find(around).map(|block| block.start);
+        let others = || self.recent.iter().filter(|block| Some(block.start) != enclosing);
+        let room_for_others = room.saturating_sub(usize::from(enclosing.is_some()));
+        let untold = others().filter(|block| !block.told).count();
+        let news = others().filter(|block| !block.told).skip(untold.saturating_sub(room_for_others));
+        let chosen = self.recent.iter().filter(around).chain(news).chain(others().filter(|block| block.told));
+        for block in chosen.take(room) {
+            blocks.push(block.start, block.end);
+        }
+        blocks
+    }
+
+    /// The peer was told of these.
+    pub(crate) fn told(&mut self, blocks: &SackBlocks) {
+        for (start, end) in blocks.iter() {
+            let same = |block: &&mut Block| (block.start, block.end) == (start, end);
+            self.recent.iter_mut().filter(same).for_each(|block| block.told = true);
+        }
+    }
+
+    /// Whether the peer was not told of some block yet.
+    pub(crate) fn has_news(&self) -> bool {
+        self.recent.iter().any(|block| !block.told)
     }
 
     /// Whether nothing waits.
@@ -158,7 +210,7 @@ impl Reassembly {
 
     /// Bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
-        self.memory
+        self.memory + self.recent.capacity() * size_of::<Block>()
     }
 }
 
@@ -210,8 +262,61 @@ mod tests {
     #[test]
     fn the_latest_block_is_reported_first_and_merged() {
         let reassembly = held(&[(10, b"aa"), (20, b"bb"), (30, b"cc"), (12, b"dd")]);
-        let blocks: Vec<_> = reassembly.blocks().iter().map(|(s, e)| (s.raw(), e.raw())).collect();
+        let blocks: Vec<_> = reassembly.blocks(None, 4).iter().map(|(s, e)| (s.raw(), e.raw())).collect();
         assert_eq!(blocks, [(10, 14), (30, 32), (20, 22)]);
+    }
+
+    fn told(reassembly: &mut Reassembly, first: Option<u32>, room: usize) -> Vec<(u32, u32)> {
+        let blocks = reassembly.blocks(first.map(seq), room);
+        reassembly.told(&blocks);
+        blocks.iter().map(|(start, end)| (start.raw(), end.raw())).collect()
+    }
+
+    // RFC 2018 §4.
+    #[test]
+    fn of_more_news_than_an_acknowledgement_holds_the_oldest_are_told_first_and_none_is_left_out() {
+        let mut reassembly = held(&[(10, b"a"), (20, b"b"), (30, b"c"), (40, b"d"), (50, b"e")]);
+        assert_eq!(told(&mut reassembly, None, 3), [(30, 31), (20, 21), (10, 11)]);
+        assert!(reassembly.has_news());
+        assert_eq!(told(&mut reassembly, None, 3), [(50, 51), (40, 41), (30, 31)]);
+        assert!(!reassembly.has_news());
+        assert_eq!(told(&mut reassembly, None, 3), [(50, 51), (40, 41), (30, 31)], "in case that was lost");
+        // What grows is news again.
+        reassembly.insert(seq(21), b"b", LIMIT).unwrap();
+        assert_eq!(told(&mut reassembly, None, 2), [(20, 22), (50, 51)]);
+    }
+
+    #[test]
+    fn no_more_news_are_kept_than_a_bound() {
+        let mut reassembly = Reassembly::default();
+        for n in 1..=1000u32 {
+            reassembly.insert(seq(n * 2), b"x", LIMIT).unwrap();
+        }
+        let mut starts = vec![];
+        while reassembly.has_news() {
+            starts.extend(told(&mut reassembly, None, 3).into_iter().map(|(start, _)| start));
+        }
+        assert!(
+            starts.len() >= MOST_UNTOLD && starts.len() <= MOST_UNTOLD + 2 * MOST_TOLD,
+            "{}",
+            starts.len()
+        );
+        assert!(starts.contains(&2000));
+    }
+
+    // RFC 2883 §4.
+    #[test]
+    fn what_was_held_already_is_told_with_the_block_around_it() {
+        let mut reassembly = held(&[(10, b"aaaa"), (20, b"bb"), (22, b"bb"), (30, b"c")]);
+        let mut insert = |start, bytes: &[u8]| {
+            let twice = reassembly.insert(seq(start), bytes, LIMIT).unwrap();
+            twice.map(|(start, end)| (start.raw(), end.raw()))
+        };
+        assert_eq!(insert(21, b"bb"), Some((21, 23)), "two pieces that touch");
+        assert_eq!(insert(12, b"aaaa"), Some((12, 14)), "a part");
+        assert_eq!(insert(18, b"bbbbbbbbbbbbb"), Some((20, 24)), "the first of several");
+        assert_eq!(insert(50, b"d"), None);
+        assert_eq!(told(&mut reassembly, Some(12), 2), [(10, 16), (18, 31)]);
     }
 
     #[test]
@@ -219,9 +324,9 @@ mod tests {
         let mut reassembly = Reassembly::default();
         let refused = (1..1_000).map(|n| reassembly.insert(seq(n * 2), b"x", 4_096)).find(Result::is_err);
         assert_eq!(refused, Some(Err(Full)));
-        assert!(reassembly.memory() <= 4_096);
+        assert!(reassembly.memory <= 4_096);
         let last = (1..1_000u32).map(|n| taken(&mut reassembly, n * 2).1).last();
-        assert_eq!((last, reassembly.memory(), reassembly.is_empty()), (Some(1_998), 0, true));
+        assert_eq!((last, reassembly.memory, reassembly.is_empty()), (Some(1_998), 0, true));
     }
 
     #[test]
@@ -229,7 +334,7 @@ mod tests {
         let mut reassembly = Reassembly::default();
         let taken = (1..10_000).rev().filter(|n| reassembly.insert(seq(*n), b"x", LIMIT).is_ok());
         assert_eq!(taken.count(), MAX_PIECES);
-        let blocks: Vec<_> = reassembly.blocks().iter().map(|(start, end)| end - start).collect();
+        let blocks: Vec<_> = reassembly.blocks(None, 4).iter().map(|(start, end)| end - start).collect();
         assert_eq!(blocks, [MAX_PIECES as u32]);
     }
 
@@ -258,11 +363,11 @@ mod tests {
                     out.extend_from_slice(bytes);
                     bytes.len()
                 });
-                prop_assert!(reassembly.blocks().iter().all(|(s, e)| s.after(nxt) && s.before(e)));
+                prop_assert!(reassembly.blocks(None, 4).iter().all(|(s, e)| s.after(nxt) && s.before(e)));
             }
             prop_assert_eq!(&out, &stream);
             prop_assert_eq!(nxt, base + 3_400);
-            prop_assert_eq!((reassembly.memory(), reassembly.is_empty()), (0, true));
+            prop_assert_eq!((reassembly.memory, reassembly.is_empty()), (0, true));
         }
     }
 }

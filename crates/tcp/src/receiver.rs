@@ -149,27 +149,44 @@ impl Receiver {
         self.reassembly.as_ref().is_some_and(|reassembly| !reassembly.is_empty())
     }
 
-    /// The blocks to report: a duplicate first (RFC 2883 §4), then what waits.
+    /// The blocks to report, as many as there is `room` for: a duplicate first (RFC 2883 §4), then what waits.
     // RFC 2018 §4.
-    pub(crate) fn sack_blocks(&self) -> SackBlocks {
+    pub(crate) fn sack_blocks(&self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let (start, end) = self.duplicate;
-        if start != end {
+        let twice = start != end && room > 0;
+        if twice {
             blocks.push(start, end);
         }
         if let Some(reassembly) = &self.reassembly {
-            for (start, end) in reassembly.blocks().iter() {
+            let waiting = reassembly.blocks(twice.then_some(start), room - usize::from(twice));
+            for (start, end) in waiting.iter() {
                 blocks.push(start, end);
             }
         }
         blocks
     }
 
-    /// An acknowledgement of everything received was sent.
-    pub(crate) fn acknowledged(&mut self) {
+    /// An acknowledgement of everything received was sent, with these blocks.
+    pub(crate) fn acknowledged(&mut self, blocks: &SackBlocks) {
         self.last_ack_sent = self.nxt;
         self.unacked = 0;
         self.duplicate = (self.nxt, self.nxt);
+        if let Some(reassembly) = &mut self.reassembly {
+            reassembly.told(blocks);
+        }
+    }
+
+    /// Whether the peer, who understands blocks, was not told of all yet.
+    pub(crate) fn has_news(&self) -> bool {
+        self.reassembly.as_ref().is_some_and(|reassembly| reassembly.has_news())
+    }
+
+    /// These octets have come twice, and are reported once.
+    pub(crate) fn note_duplicate(&mut self, (start, end): (SeqNumber, SeqNumber)) {
+        let (before, until) = self.duplicate;
+        let touches = before != until && start.at_or_before(until) && end.at_or_after(before);
+        self.duplicate = if touches { (before.min(start), until.max(end)) } else { (start, end) };
     }
 
     /// Frees the reassembly buffer when nothing waits in it.
@@ -260,7 +277,7 @@ mod tests {
         held.insert(SeqNumber::new(50), b"abc", 4_096).unwrap();
         receiver.reassembly = Some(Box::new(held));
         receiver.duplicate = (SeqNumber::new(1), SeqNumber::new(4));
-        let starts: alloc::vec::Vec<_> = receiver.sack_blocks().iter().map(|block| block.0.raw()).collect();
+        let starts: alloc::vec::Vec<_> = receiver.sack_blocks(3).iter().map(|block| block.0.raw()).collect();
         assert_eq!(starts, [1, 50]);
     }
 }

@@ -99,7 +99,7 @@ impl Connection {
     pub(crate) fn note_duplicate(&mut self, seg: &Segment) {
         let end = (seg.seq + seg.payload.len() as u32).min(self.rcv.nxt);
         if self.recovery.sack() && seg.seq.before(end) {
-            self.rcv.duplicate = (seg.seq, end);
+            self.rcv.note_duplicate((seg.seq, end));
             self.owed.add(Owed::ACK);
         }
     }
@@ -166,7 +166,10 @@ impl Connection {
         }
         let limit = OVERHEAD * self.rcv.tuning.limit() as usize + 4096;
         let reassembly = self.rcv.reassembly.get_or_insert_with(|| Box::new(Reassembly::default()));
-        reassembly.insert(seq, text, limit).map_err(|_| DropReason::ReassemblyFull)?;
+        let twice = reassembly.insert(seq, text, limit).map_err(|_| DropReason::ReassemblyFull)?;
+        if let Some(twice) = twice.filter(|_| self.recovery.sack()) {
+            self.rcv.note_duplicate(twice);
+        }
         let out_of_order = &mut self.counters.mishaps().out_of_order;
         *out_of_order = out_of_order.wrapping_add(1);
         Ok(Progress::NONE)

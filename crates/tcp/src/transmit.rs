@@ -9,7 +9,7 @@ use crate::buffer::{RecvBuffer, SendBuffer};
 use crate::choose::Text;
 use crate::codepoint::Codepoint;
 use crate::connection::{Connection, Owed};
-use crate::options::Options;
+use crate::options::{Options, SackBlocks};
 use crate::segment::{Flags, Header, Transmit};
 use crate::sender::Fin;
 use crate::seq::SeqNumber;
@@ -75,7 +75,7 @@ impl Connection {
         self.timers.arm(Timer::Retransmit, self.not_overslept(now + self.rto.current()));
         let answer = self.state == State::SynReceived;
         if answer {
-            self.rcv.acknowledged();
+            self.rcv.acknowledged(&SackBlocks::default());
         }
         let (ack, flag) = if answer {
             (self.rcv.nxt, if self.ecn.is_on() { Flags::ACK | Flags::ECE } else { Flags::ACK })
@@ -109,11 +109,13 @@ impl Connection {
     ) -> Header {
         let window = self.rcv.advertise(rx.room(), self.snd.mss);
         let timestamp = self.stamps.option(now);
-        let mut sack = self.rcv.sack_blocks();
-        // 40 bytes of options hold four blocks, or three beside a timestamp (RFC 2018 §3).
-        sack.truncate(if timestamp.is_some() { 3 } else { 4 });
-        self.rcv.acknowledged();
+        let sack = self.sack_blocks();
+        self.rcv.acknowledged(&sack);
         self.owed.settle(Owed::ACK);
+        if self.recovery.sack() && self.rcv.has_news() {
+            // More than one of them holds came together.
+            self.owed.add(Owed::ACK);
+        }
         self.timers.cancel(Timer::DelayedAck);
         // It waits for a segment without a report.
         let says = sack.is_empty() && self.owed.settle(Owed::USER_TIMEOUT);
@@ -123,6 +125,14 @@ impl Connection {
         let urg = if urgent > 0 { Flags::URG } else { Flags::NONE };
         let flags = flags | Flags::ACK | self.ecn.flags() | urg;
         Header { seq, ack: self.rcv.nxt, flags, window, urgent, options }
+    }
+
+    /// What the peer is to be told of that came ahead of its turn, or twice: 40 bytes of options hold four blocks, or three beside a
+    /// timestamp (RFC 2018 §3).
+    pub(crate) fn sack_blocks(&self) -> SackBlocks {
+        let stamped = self.stamps.option(Instant::ZERO).is_some();
+        let room = if stamped { 3 } else { 4 };
+        if self.recovery.sack() { self.rcv.sack_blocks(room) } else { SackBlocks::default() }
     }
 
     // RFC 9293 MUST-61, SHLD-27.

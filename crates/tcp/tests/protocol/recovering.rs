@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, MtuProbing, Options, Progress, Repair, Segment};
+use silk_tcp::{Config, MtuProbing, Options, Progress, Repair, Segment, Transmit};
 
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, sacked, stamped, text, with_sack, with_timestamps};
 
@@ -323,6 +323,47 @@ fn a_peer_without_sack_gets_a_duplicate_for_each_segment_of_a_batch() {
         solo.arrive(text(THEIRS + 100 * n, &[2; 100])).unwrap();
     }
     assert_eq!(solo.acks_sent(), [THEIRS]);
+}
+
+/// What acknowledgements that are sent now report, each with its blocks.
+fn reported(solo: &mut Solo) -> Vec<Vec<(u32, u32)>> {
+    let blocks = |sent: &Transmit| {
+        sent.header.options.sack.iter().map(|(s, e)| (s.raw() - THEIRS, e.raw() - THEIRS)).collect()
+    };
+    solo.sent().iter().map(blocks).collect()
+}
+
+// RFC 2018 §4: a peer that is not told of a block takes it for lost.
+#[test]
+fn of_a_batch_with_more_gaps_than_an_acknowledgement_tells_of_nothing_is_left_out() {
+    let mut solo = Solo::established(&with_sack());
+    for n in [2, 4, 6, 8, 10, 12, 14] {
+        solo.arrive(text(THEIRS + 100 * n, &[2; 100])).unwrap();
+    }
+    let [first, second] = reported(&mut solo).try_into().unwrap();
+    assert_eq!(first, [(800, 900), (600, 700), (400, 500), (200, 300)]);
+    assert_eq!(second, [(1400, 1500), (1200, 1300), (1000, 1100), (800, 900)]);
+    let mut solo = Solo::established(&Config { sack: true, ..with_timestamps() });
+    for n in [2, 4, 6, 8, 10, 12, 14] {
+        solo.arrive(stamped(text(THEIRS + 100 * n, &[2; 100]), 101)).unwrap();
+    }
+    assert_eq!(reported(&mut solo).iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3]);
+    // Who does not understand blocks is told of none.
+    let mut solo = Solo::established(&plain());
+    solo.arrive(text(THEIRS + 200, &[2; 100])).unwrap();
+    assert_eq!(reported(&mut solo), [[]]);
+}
+
+// RFC 2883 §4.
+#[test]
+fn text_that_waits_and_comes_again_is_reported_within_its_block() {
+    let mut solo = Solo::established(&with_sack());
+    for n in [2, 3, 6] {
+        solo.arrive(text(THEIRS + 100 * n, &[2; 100])).unwrap();
+    }
+    assert_eq!(reported(&mut solo), [[(600, 700), (200, 400)]]);
+    solo.arrive(text(THEIRS + 300, &[2; 100])).unwrap();
+    assert_eq!(reported(&mut solo), [[(300, 400), (200, 400), (600, 700)]]);
 }
 
 #[test]
