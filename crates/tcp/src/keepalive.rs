@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use silk_instant::Instant;
 
-use crate::config::KeepaliveConfig;
+use crate::config::{KeepaliveConfig, millis};
 
 /// When to probe; all in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,8 @@ impl Keepalive {
     pub(crate) fn new(config: Option<KeepaliveConfig>) -> Self {
         let on = config.is_some();
         let KeepaliveConfig { idle, interval, probes } = config.unwrap_or_default();
-        let millis = |duration: Duration| u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).max(1);
-        Self { idle_ms: millis(idle), interval_ms: millis(interval), probes, sent: 0, on }
+        let at_least_one = |duration| millis(duration).max(1);
+        Self { idle_ms: at_least_one(idle), interval_ms: at_least_one(interval), probes, sent: 0, on }
     }
 
     pub(crate) fn idle(&self) -> Duration {
