@@ -128,7 +128,8 @@ impl Connection {
     }
 
     /// What the peer is to be told of that came ahead of its turn, or twice: 40 bytes of options hold four blocks, or three beside a
-    /// timestamp (RFC 2018 §3).
+    /// timestamp (RFC 2018 §3). Nothing, if it has not permitted them.
+    // RFC 2018 §4.
     pub(crate) fn sack_blocks(&self) -> SackBlocks {
         let stamped = self.stamps.option(Instant::ZERO).is_some();
         let room = if stamped { 3 } else { 4 };

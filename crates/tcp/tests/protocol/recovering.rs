@@ -348,7 +348,11 @@ fn of_a_batch_with_more_gaps_than_an_acknowledgement_tells_of_nothing_is_left_ou
         solo.arrive(stamped(text(THEIRS + 100 * n, &[2; 100]), 101)).unwrap();
     }
     assert_eq!(reported(&mut solo).iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3]);
-    // Who does not understand blocks is told of none.
+}
+
+// RFC 2018 §4.
+#[test]
+fn a_peer_that_has_not_permitted_blocks_is_sent_none() {
     let mut solo = Solo::established(&plain());
     solo.arrive(text(THEIRS + 200, &[2; 100])).unwrap();
     assert_eq!(reported(&mut solo), [[]]);
