@@ -53,11 +53,6 @@ impl SackBlocks {
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
-
-    /// Forgets the blocks after the first `count`.
-    pub fn truncate(&mut self, count: usize) {
-        self.count = self.count.min(u8::try_from(count).unwrap_or(u8::MAX));
-    }
 }
 
 impl fmt::Debug for SackBlocks {

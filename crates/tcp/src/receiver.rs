@@ -149,12 +149,12 @@ impl Receiver {
         self.reassembly.as_ref().is_some_and(|reassembly| !reassembly.is_empty())
     }
 
-    /// The blocks to report, as many as there is `room` for: a duplicate first (RFC 2883 §4), then what waits.
+    /// The blocks to report, as many as there is `room` for, which is for one at least: a duplicate first (RFC 2883 §4), then what waits.
     // RFC 2018 §4.
     pub(crate) fn sack_blocks(&self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let (start, end) = self.duplicate;
-        let twice = start != end && room > 0;
+        let twice = start != end;
         if twice {
             blocks.push(start, end);
         }

@@ -207,7 +207,7 @@ impl State {
             (self.window, self.sums) = (Duration::ZERO, now);
             load
         });
-        let moved = load.is_some_and(|load| self.is_to_change_places(load));
+        let moved = load.is_some_and(|load| self.changes_places(load));
         (next(self.manner, self.quiet, load, serving), moved)
     }
 
@@ -235,7 +235,7 @@ impl State {
     }
 
     /// A window is over which brought such a load: whether it has stepped behind others, or beside them again.
-    fn is_to_change_places(&mut self, load: Load) -> bool {
+    fn changes_places(&mut self, load: Load) -> bool {
         let behind = if self.behind {
             load.cpu >= HARDLY_DONE.1
         } else {
@@ -318,8 +318,7 @@ mod tests {
     #[test]
     fn who_is_hardly_ever_done_and_starves_others_steps_behind_until_it_is_done() {
         let mut state = State::new(Prompt);
-        let mut after =
-            |(cpu, waited)| (state.is_to_change_places(Load { cpu, lower: 0, waited }), state.behind);
+        let mut after = |(cpu, waited)| (state.changes_places(Load { cpu, lower: 0, waited }), state.behind);
         assert_eq!(
             [(85, 99), (99, 30), (86, 31)].map(&mut after),
             [(false, false), (false, false), (true, true)]
@@ -329,7 +328,7 @@ mod tests {
             [(false, true), (true, false), (false, false)]
         );
         state.change(Fair, || 0);
-        assert!(!state.is_to_change_places(Load { cpu: 99, lower: 0, waited: 99 }));
+        assert!(!state.changes_places(Load { cpu: 99, lower: 0, waited: 99 }));
     }
 
     #[test]
