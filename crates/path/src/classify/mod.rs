@@ -3,6 +3,8 @@
 //! same specification is compiled into tables that user space ([`Tables`]) and the XDP
 //! program read alike. A property test demands the same answers of all three.
 
+mod addresses;
+mod configure;
 mod discard;
 mod fields;
 mod fingerprint;
@@ -11,7 +13,9 @@ mod flows;
 mod homes;
 pub mod layout;
 mod owner;
+mod ports;
 mod refused;
+mod rules;
 pub(crate) mod spec;
 mod spec6;
 mod store;
@@ -21,9 +25,10 @@ pub use discard::{Filter, Framed, Taken};
 pub use flow::{Between, Flow, Key, Protocol};
 pub use flows::{FlowError, Flows, Found};
 pub use refused::Refused;
+pub use rules::ClassRule;
 pub use spec6::skip_extensions;
 pub use store::{Store32, Store64};
-pub use tables::{ClassRule, Domains, Owned, Tables, TooMany};
+pub use tables::{Domains, Owned, Tables, TooMany};
 
 use crate::Endpoint;
 
