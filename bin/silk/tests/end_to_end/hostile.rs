@@ -340,7 +340,8 @@ fn who_lets_executors_wait_at_an_event_set_is_told_of_nothing_any_more_and_no_ot
     assert_eq!(said(&silk).len(), 1);
 }
 
-/// A connection that waits an hour, when it is closed, for its peer to take what was written; and that peer, which takes nothing.
+/// A connection that waits when it is closed, far longer than anybody here has patience, for its peer to take what was written;
+/// and that peer, which takes nothing. It is waited for by whoever closes it last.
 fn lingering() -> (TcpStream, TcpStream) {
     let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let ours = TcpStream::connect(listening.local_addr().unwrap()).unwrap();
@@ -355,8 +356,16 @@ fn lingering() -> (TcpStream, TcpStream) {
     while has_room() {
         while (&ours).write(&[0; 65_536]).is_ok() {}
     }
-    rustix::net::sockopt::set_socket_linger(&ours, Some(Duration::from_secs(3600))).unwrap();
+    rustix::net::sockopt::set_socket_linger(&ours, Some(PATIENCE * 5)).unwrap();
     (ours, theirs)
+}
+
+/// Does this while the daemon stands still: it has not taken yet, then, what has been sent to it.
+fn while_stopped<T>(daemon: u32, what: impl FnOnce() -> T) -> T {
+    signal(&[daemon], "STOP");
+    let done = what();
+    signal(&[daemon], "CONT");
+    done
 }
 
 /// Sends something, and a socket beside it.
@@ -389,10 +398,10 @@ fn nobody_waits_until_what_others_have_sent_is_closed() {
         // From then on nobody has it but who receives that.
         drop(socket);
         // Nor has anybody else the line that it waits in.
-        signal(&[daemon], "STOP");
-        lifeline.send(&Request::Fork, &[daemons.as_fd()]).unwrap();
-        drop(daemons);
-        signal(&[daemon], "CONT");
+        while_stopped(daemon, || {
+            lifeline.send(&Request::Fork, &[daemons.as_fd()]).unwrap();
+            drop(daemons);
+        });
         let forked = hear(&lifeline).map(|got| got.map(|got| got.message));
         assert!(matches!(forked, Ok(Some(Reply::Forked { .. }))), "{case}: {forked:?}");
         for _ in 0..2 {
@@ -425,14 +434,14 @@ fn who_sends_more_than_can_be_closed_is_not_heard_meanwhile_and_others_are() {
     let (lifeline, _) = attached(&silk);
     let (event, before) = (wake::event().unwrap(), open(&mut silk));
     let line = Lifeline::connect(&silk.path("control.sock")).unwrap();
-    let mut peers = Vec::new();
-    let all: Vec<_> = (0..60).map(|_| lingering()).collect();
-    for (socket, peer) in all {
-        let mut beside = vec![socket.as_fd()];
-        beside.extend([event.as_fd(); DESCRIPTORS - 1]);
-        line.send(&Request::Unserved { what: String::new() }, &beside).unwrap();
-        peers.push(peer);
-    }
+    let (sockets, peers): (Vec<_>, Vec<_>) = (0..60).map(|_| lingering()).unzip();
+    while_stopped(silk.daemon().id(), || {
+        for socket in sockets {
+            let mut beside = vec![socket.as_fd()];
+            beside.extend([event.as_fd(); DESCRIPTORS - 1]);
+            line.send(&Request::Unserved { what: String::new() }, &beside).unwrap();
+        }
+    });
     assert!(is_refused(&other, &way, None));
     // Who brings what is asked for is heard.
     let (child, daemons) = Lifeline::pair().unwrap();
@@ -486,11 +495,12 @@ fn nobody_waits_for_what_somebody_has_sent_who_is_turned_away() {
     let daemon = silk.daemon().id();
     leave_no_descriptor(daemon);
     let (socket, peer) = lingering();
-    signal(&[daemon], "STOP");
-    let late = Lifeline::connect(&silk.path("control.sock")).unwrap();
-    late.send(&way, &[socket.as_fd()]).unwrap();
-    drop(socket);
-    signal(&[daemon], "CONT");
+    let _late = while_stopped(daemon, || {
+        let late = Lifeline::connect(&silk.path("control.sock")).unwrap();
+        late.send(&way, &[socket.as_fd()]).unwrap();
+        drop(socket);
+        late
+    });
     assert!(within(PATIENCE, || silk.log("silkd").contains("turned away")), "{}", silk.log("silkd"));
     for _ in 0..3 {
         assert!(is_refused(&other, &way, None));
@@ -510,8 +520,10 @@ fn nobody_waits_for_what_the_daemon_has_no_descriptor_left_to_take() {
     let daemon = silk.daemon().id();
     leave_no_descriptor(daemon);
     let (socket, peer) = lingering();
-    line.send(&way, &[socket.as_fd()]).unwrap();
-    drop(socket);
+    while_stopped(daemon, || {
+        line.send(&way, &[socket.as_fd()]).unwrap();
+        drop(socket);
+    });
     for _ in 0..3 {
         assert!(is_refused(&other, &way, None));
     }
