@@ -2,6 +2,7 @@
 //! bit in the slot where this process is the only holder, by a message where it may not be.
 //! After that the slot is the daemon's and must not be touched.
 
+use crate::clock::now;
 use crate::epoll;
 use crate::errno::Answer;
 use crate::family::{self, Family};
@@ -148,19 +149,28 @@ pub fn linger(fd: c_int) {
     }
 }
 
+/// So long, for all of its sockets together, a process that ends waits for its own threads that are copying.
+const LAST_TURNS: Duration = Duration::from_millis(100);
+
 /// The process ends of its own will: its connections are closed as Linux would close them, with
 /// what was written still to be sent. All else goes when the lifeline hangs up, as everything does
 /// of a process that is killed: its connections are reset.
 pub fn everything() {
     let Some(family) = family::joined() else { return };
     let _inside = gate::pass();
+    let deadline = now() + LAST_TURNS;
     for (_, entry) in table::within(0, u32::MAX) {
         let Entry::Socket(socket) = entry else { continue };
         if let Ok(slot) = socket.slot()
             && is_connection(socket, slot)
         {
             socket.leave_to_linux();
-            end(family, socket, slot);
+            // Other threads run on until the process has ended, and the rings may be another connection's before. Who does not come to an
+            // end, as in a handler that waits itself, ends with the process: the rings are left to the lifeline, which hangs up after that.
+            let turns = (socket.reading.turn_until(deadline), socket.writing.turn_until(deadline));
+            if let (Some(_reading), Some(_writing)) = turns {
+                end(family, socket, slot);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! forced open in a forked child (whose other threads do not exist), it costs nothing while
 //! the program has one thread, and it never sleeps anywhere but in `futex(2)`.
 
+use crate::clock::now;
 use silk_stream::wake;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
@@ -80,10 +81,25 @@ impl Lock {
         self.0.compare_exchange(FREE, word, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
+    /// As [`Lock::turn`], but `None` if the lock is not to be had until `deadline` (of [`now`]).
+    pub fn turn_until(&self, deadline: Duration) -> Option<Turn<'_>> {
+        if is_alone() || self.is_mine() {
+            return Some(Turn(None));
+        }
+        let is_held = self.hold_while(|| deadline.checked_sub(now()).filter(|left| !left.is_zero()));
+        is_held.then(|| Turn(Some(self)))
+    }
+
     /// Takes the lock, to be opened with [`Lock::open`].
     pub fn hold(&self) {
+        // Bounded, so that a holder that a fork left behind is not waited for silently in one endless call.
+        self.hold_while(|| Some(Duration::from_secs(1)));
+    }
+
+    /// Takes the lock, waiting for so long at a time; without it (`false`) when there is no time any more.
+    fn hold_while(&self, time: impl Fn() -> Option<Duration>) -> bool {
         if self.try_hold() {
-            return;
+            return true;
         }
         // Who has waited does not know whether others do.
         while !self.take_over(myself() | WANTED) {
@@ -91,14 +107,14 @@ impl Lock {
             if seen == FREE {
                 continue;
             }
+            let Some(limit) = time() else { return false };
             let wanted = seen | WANTED;
             let mark = || self.0.compare_exchange(seen, wanted, Ordering::Relaxed, Ordering::Relaxed);
             if seen == wanted || mark().is_ok() {
-                // Bounded, so that a holder that a fork left behind is not waited for silently
-                // in one endless call.
-                wake::wait(&self.0, wanted, Some(Duration::from_secs(1)));
+                wake::wait(&self.0, wanted, Some(limit));
             }
         }
+        true
     }
 
     /// Opens the lock.
@@ -251,6 +267,25 @@ mod tests {
             });
         });
         assert_eq!(*lock.lock(), 1);
+    }
+
+    #[test]
+    fn who_has_only_so_much_time_goes_on_without_the_lock() {
+        let lock = Lock::new();
+        let soon = || now() + Duration::from_millis(20);
+        lock.hold();
+        assert!(lock.turn_until(soon()).is_some_and(|turn| !turn.is_taken()), "it is its own");
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(lock.turn_until(soon()).is_none()));
+        });
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                lock.turn_until(now() + Duration::from_secs(20)).is_some_and(|turn| turn.is_taken())
+            });
+            std::thread::sleep(Duration::from_millis(10));
+            lock.open();
+            assert!(waiting.join().unwrap());
+        });
     }
 
     #[test]
