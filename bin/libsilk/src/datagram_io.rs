@@ -12,6 +12,7 @@ use crate::settings::flag;
 use crate::socket::{Found, Socket, shape, shut};
 use crate::state;
 use crate::stream_io::{advance, ring};
+use crate::thread;
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::ways;
@@ -339,6 +340,10 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
     }
 }
 
+/// Bytes after which a raised thread lets its path's executor run, which has its priority: the first are on their way then while the
+/// next are made.
+const PORTION: u32 = 24 << 10;
+
 /// Writes the record; `false` when there is no room.
 fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<bool> {
     let turn = WritersTurn::take(socket)?;
@@ -350,5 +355,10 @@ fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<bool> {
     let placed = state::send_ring(slot).map(push);
     claim.publish(if placed == Ok(true) { space } else { 0 });
     ring(socket, slot);
+    let is_much = state::unsent(slot) >= PORTION;
+    drop(turn);
+    if is_much && thread::is_raised() {
+        std::thread::yield_now();
+    }
     placed
 }

@@ -6,7 +6,7 @@
 use super::{Home, Member, ONE_SHOT, Queued};
 use crate::bell::Bell;
 use crate::epoll_apart::Apart;
-use crate::socket::Socket;
+use crate::socket::{Role, Socket};
 use libc::epoll_event;
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -38,6 +38,8 @@ pub struct Inner {
     urgent: VecDeque<u32>,
     /// It has, or had, a member that sockets of several classes come with.
     has_classes: bool,
+    /// It has, or had, a member that is a datagram socket of silk's.
+    has_datagrams: bool,
     /// Members that are silk's.
     ours: u32,
     kernels: u32,
@@ -67,6 +69,7 @@ impl Inner {
             ready: VecDeque::new(),
             urgent: VecDeque::new(),
             has_classes: false,
+            has_datagrams: false,
             ours: 0,
             kernels: 0,
             looks: 0,
@@ -148,6 +151,7 @@ impl Inner {
     fn watch(&mut self, place: u32) {
         let Some(Some(member)) = self.members.get(place as usize) else { return };
         self.has_classes |= member.is_among_classes();
+        self.has_datagrams |= member.slot().is_some() && member.socket.role() == Role::Datagram;
         if let (Some(bell), Some(slot)) = (&self.bell, member.slot()) {
             bell.watch(slot, true);
         }
@@ -322,6 +326,11 @@ impl Inner {
     /// Whether sockets of ours are members, or ever were since the bell was made.
     pub fn has_ours(&self) -> bool {
         self.bell.is_some() || self.ours > 0
+    }
+
+    /// Whether datagram sockets of ours are members, or were.
+    pub fn has_datagrams(&self) -> bool {
+        self.has_datagrams
     }
 
     /// This process's bell for it.

@@ -11,6 +11,11 @@ from them in turn.
 
 ordering.py follow PORT
 ordering.py ask ADDRESS PORT SOURCE...
+
+The third says the same to each datagram; its client sends one after the other.
+
+ordering.py answer PORT
+ordering.py say ADDRESS PORT COUNT
 """
 import os
 import select
@@ -59,10 +64,33 @@ def follow(port):
                 connections[connection.fileno()] = connection
                 events.register(connection, select.EPOLLIN)
             elif connections[number].recv(1):
-                priority = os.sched_getparam(0).sched_priority
-                connections[number].send(f"{os.sched_getscheduler(0)} {priority}".encode())
+                connections[number].send(scheduling())
             else:
                 connections.pop(number).close()
+
+
+def scheduling():
+    return f"{os.sched_getscheduler(0)} {os.sched_getparam(0).sched_priority}".encode()
+
+
+def answer(port):
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("0.0.0.0", port))
+    events = select.epoll()
+    events.register(datagrams, select.EPOLLIN)
+    print("bound", flush=True)
+    while True:
+        events.poll()
+        datagrams.sendto(scheduling(), datagrams.recvfrom(1)[1])
+
+
+def say(address, port, count):
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    end.settimeout(10)
+    end.connect((address, port))
+    for _ in range(count):
+        end.send(b"?")
+        print(end.recv(100).decode(), flush=True)
 
 
 def ask(address, port, sources):
@@ -81,5 +109,9 @@ match sys.argv[1:]:
         write(address, int(port), sources)
     case ["follow", port]:
         follow(int(port))
+    case ["answer", port]:
+        answer(int(port))
+    case ["say", address, port, count]:
+        say(address, int(port), int(count))
     case ["ask", address, port, *sources]:
         ask(address, int(port), sources)

@@ -171,3 +171,21 @@ fn a_thread_that_waits_for_events_follows_who_wakes_it() {
         assert_eq!(said.lines().collect::<Vec<_>>(), ["0 0", "1 14", "0 0", "1 14", "1 14", "0 0"]);
     }
 }
+
+#[test]
+fn a_thread_that_waits_for_datagrams_has_the_priority_of_their_class() {
+    let classes = "[[class]]\nname = \"calls\"\npriority = 2\nlocal_port = 4070\n\n\
+                   [[class]]\nname = \"standard\"\ndefault = true\n";
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let Some(silk) = Silk::start_with(&device, classes) else { return };
+    silk.write("ordering.py", ORDERING);
+    for (port, expected) in [("4070", "1 14"), ("4071", "0 0")] {
+        let _server = silk.start_logged(silk.on_paths("python3").args(["ordering.py", "answer", port]), port);
+        assert!(within(Duration::from_secs(10), || silk.log(port).contains("bound")), "{}", silk.log(port));
+        let mut client = silk.on_peer("python3");
+        let said = text(client.args(["ordering.py", "say", &SERVER.to_string(), port, "3"]));
+        if has_real_time(&silk) {
+            assert_eq!(said, format!("{expected}\n").repeat(3), "port {port}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use crate::between::names::SocketName;
 use crate::between::reserved::PortHold;
 use crate::between::sockets::Rings;
 use crate::domain::engine::Engine;
+use crate::domain::port::note_moved;
 use crate::domain::socket_end::SocketEnd;
 use crate::domain::sockets::Socket;
 use crate::recipes::Recipe;
@@ -239,8 +240,8 @@ impl Engine {
     /// Sends what the program has written to a datagram socket.
     pub(crate) fn send_datagrams(&mut self, id: PathId, now: Instant) {
         let Some(mut end) = self.core.port.take_datagrams(id) else { return };
-        self.core.port.moved_datagrams = true;
         let (name, asked) = (end.name(), end.slot().request.swap(0, SeqCst));
+        note_moved(&mut self.core.port.moved, name);
         if asked & request::OPTIONS != 0 {
             end.want_what_is_asked();
             if let Some(service) = end.new_service() {

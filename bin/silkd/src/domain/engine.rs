@@ -411,6 +411,20 @@ impl Engine {
         any
     }
 
+    /// Whether datagrams came or left since the last time for threads that run below this domain's: who is not known to serve with its
+    /// priority.
+    pub fn has_helped_below(&mut self) -> bool {
+        let mut moved = std::mem::take(&mut self.core.port.moved);
+        let is_above = |name: &SocketName| {
+            let family = self.families.get(&name.family);
+            family.is_some_and(|family| family.is_awaited_by(name.slot, self.domain))
+        };
+        let below = !moved.iter().all(is_above);
+        moved.clear();
+        self.core.port.moved = moved;
+        below
+    }
+
     /// When this domain wants to be woken even if nothing happens. It is `now`.
     pub fn due(&mut self, now: Instant) -> Option<Instant> {
         [self.core.port.due(now), self.host.due(), self.giving_back.due()].into_iter().flatten().min()

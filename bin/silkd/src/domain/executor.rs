@@ -181,7 +181,7 @@ impl Executor {
             if let Some(linux) = &mut linux {
                 self.share(linux, placement.scheduling);
             }
-            if std::mem::take(&mut self.engine.core.port.moved_datagrams) {
+            if self.engine.has_helped_below() {
                 self.anticipation.helped_below();
             }
             if frames < BATCH && self.engine.is_idle() {

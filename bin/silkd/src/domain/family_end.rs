@@ -211,17 +211,34 @@ impl FamilyEnd {
 
     /// The event sets that watch a socket are to be told.
     pub fn ring_bells(&self, number: u32, slot: &Slot) {
+        self.each_bell(slot, |bell, shared| {
+            shared.set.mark(number);
+            self.waking.borrow_mut().bell(bell);
+        });
+    }
+
+    /// The bells of those who watch a socket.
+    fn each_bell(&self, slot: &Slot, mut told: impl FnMut(u32, &Bell)) {
         for (word, bits) in slot.bells.iter().enumerate() {
             let mut bits = bits.load(SeqCst);
             while bits != 0 {
                 let bell = word as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                if let Some(shared) = self.arena.bell(bell) {
-                    shared.set.mark(number);
-                    self.waking.borrow_mut().bell(bell);
-                }
+                self.arena.bell(bell).into_iter().for_each(|shared| told(bell, shared));
             }
         }
+    }
+
+    /// Whether a thread waits for news of a socket at an event set, or did last, that runs at the priority of this class or a higher one.
+    pub fn is_awaited_by(&self, slot: u32, rank: usize) -> bool {
+        let mut is_so = false;
+        if let Some(slot) = self.arena.slot(slot) {
+            self.each_bell(slot, |_, shared| {
+                let own = shared.thread.load(Relaxed).checked_sub(1).and_then(|thread| self.rank_of(thread));
+                is_so |= own.is_some_and(|own| own >= rank);
+            });
+        }
+        is_so
     }
 
     /// The connection of a socket has ended: who watches it is to be woken, also the threads that sleep on it or not, of which

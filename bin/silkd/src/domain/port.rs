@@ -1,6 +1,7 @@
 //! The world around a domain's paths: its device, its clock, its timers, and what is to be
 //! done after a run.
 
+use crate::between::names::SocketName;
 use crate::domain::socket_end::SocketEnd;
 use crate::domain::sources::Sources;
 use crate::domain::timers::Timers;
@@ -32,8 +33,8 @@ pub struct DomainPort {
     sent: bool,
     /// How many messages were sent since this was last taken.
     pub burst: u32,
-    /// Datagrams of sockets came or left since this was last taken. Ordinary threads read and write them, as a rule.
-    pub moved_datagrams: bool,
+    /// The sockets of which datagrams came or left since this was last taken ([`note_moved`]).
+    pub moved: Vec<SocketName>,
     /// When the first of what nobody waits for is to leave at the latest; FAR: there is none.
     lazy: Instant,
     /// The rings of datagram sockets, by their path's index.
@@ -48,6 +49,13 @@ pub struct DomainPort {
     pub over_linux: Option<u32>,
 }
 
+/// Datagrams of a socket have come or left: of many in a row it is noted once.
+pub fn note_moved(moved: &mut Vec<SocketName>, name: SocketName) {
+    if moved.last() != Some(&name) {
+        moved.push(name);
+    }
+}
+
 impl DomainPort {
     /// The port of a domain that sends through these, one of each device, where Linux has these numbers for the interfaces
     /// that it shares.
@@ -60,7 +68,7 @@ impl DomainPort {
             random: Random::default(),
             sent: false,
             burst: 0,
-            moved_datagrams: false,
+            moved: Vec::new(),
             lazy: Instant::FAR,
             datagrams: BTreeMap::new(),
             sources: Sources::default(),
@@ -160,7 +168,7 @@ impl Port for DomainPort {
         let interface = self.over_linux.or(self.interfaces.get(device).copied()).unwrap_or(0);
         let details = Some(Details { at: msg.meta.arrival.nanos(), to: msg.meta.local.ip(), interface });
         let received = Received { peer: msg.meta.remote.into(), way, details };
-        self.moved_datagrams = true;
+        note_moved(&mut self.moved, end.name());
         let fits = end.push_datagram(received, &[msg.bytes(), first, second]);
         if fits { Ok(()) } else { Err(DropReason::SocketFull) }
     }
