@@ -5,8 +5,9 @@ use super::*;
 use proptest::prelude::*;
 use silk_stream::{Leased, Pool, Reference, Sizes};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 /// Bytes of the ring, and of the file.
 const RING: u32 = 4096;
@@ -88,7 +89,14 @@ fn leased() -> Leased {
     let path =
         folder.join(format!("silk-references-{}-{:?}", std::process::id(), std::thread::current().id()));
     File::create(&path).unwrap().write_all(&content()).unwrap();
-    let leased = Leased::take(File::open(&path).unwrap().as_fd(), 1 << 20);
+    let patience = Instant::now() + Duration::from_secs(20);
+    let leased = loop {
+        match Leased::take(File::open(&path).unwrap().as_fd(), 1 << 20) {
+            // A child that another test starts has the file open for writing, too, until it executes its program.
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < patience => {}
+            leased => break leased,
+        }
+    };
     fs::remove_file(path).unwrap();
     leased.unwrap()
 }
