@@ -1,6 +1,6 @@
 //! This thread's record in the arena: by which the daemon knows whom to wake in `accept`,
-//! hands it connections and follows it with priorities. Asked for at the first `accept`,
-//! given back when the thread ends.
+//! hands it connections and follows it with priorities. Asked for at the first `accept`, or where
+//! it first sleeps at an event set with datagram sockets, and given back when the thread ends.
 
 use crate::clock::now;
 use crate::family;
