@@ -83,7 +83,7 @@ impl Lock {
 
     /// As [`Lock::turn`], but `None` if the lock is not to be had until `deadline` (of [`now`]).
     pub fn turn_until(&self, deadline: Duration) -> Option<Turn<'_>> {
-        if is_alone() || self.is_mine() {
+        if self.is_mine() {
             return Some(Turn(None));
         }
         let is_held = self.hold_while(|| deadline.checked_sub(now()).filter(|left| !left.is_zero()));

@@ -156,21 +156,13 @@ struct Place {
 
 #[cfg(test)]
 mod tests {
+    use super::super::configure::tests::{ALSO, HERE, tables};
     use super::super::{Domains, Owned, Protocol};
     use super::*;
 
-    const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-    const ALSO: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
-
-    fn tables() -> Tables {
-        let tables = Tables::with_room(64, 7);
-        tables.configure(Owned::default(), Domains::default(), &[], &[HERE, ALSO]).unwrap();
-        tables
-    }
-
     #[test]
     fn a_group_is_heard_by_who_is_bound_to_any_address_until_it_is_ignored() {
-        let tables = tables();
+        let tables = tables(&[]);
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         assert!(tables.own_port(Protocol::Udp, Some(any), 5000));
         assert!(tables.own_port(Protocol::Udp, Some(HERE.into()), 5001));
@@ -186,7 +178,7 @@ mod tests {
 
     #[test]
     fn groups_have_the_room_that_addresses_leave() {
-        let tables = tables();
+        let tables = tables(&[]);
         let four = |n| IpAddr::from(Ipv4Addr::new(239, 0, 0, n));
         assert_eq!((0..9).filter(|n| tables.hear(four(*n))).count(), 6);
         let six = |n| IpAddr::from(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, n));

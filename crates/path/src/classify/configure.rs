@@ -50,15 +50,17 @@ impl Tables {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::Protocol;
     use super::*;
     use core::net::{Ipv4Addr, Ipv6Addr};
 
-    const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-    const ALSO: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
+    /// The local addresses.
+    pub const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    pub const ALSO: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 
-    fn tables(rules: &[ClassRule]) -> Tables {
+    /// Tables with these rules.
+    pub fn tables(rules: &[ClassRule]) -> Tables {
         let tables = Tables::with_room(64, 7);
         let domains = Domains { default: 1, fragment: 2, control: 3 };
         tables.configure(Owned::default(), domains, rules, &[HERE, ALSO]).unwrap();

@@ -74,22 +74,13 @@ impl Protocol {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Domains, Owned};
+    use super::super::configure::tests::{ALSO, HERE, tables};
     use super::*;
     use core::net::Ipv4Addr;
 
-    const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-    const ALSO: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
-
-    fn tables() -> Tables {
-        let tables = Tables::with_room(64, 7);
-        tables.configure(Owned::default(), Domains::default(), &[], &[HERE, ALSO]).unwrap();
-        tables
-    }
-
     #[test]
     fn a_port_is_owned_on_one_address_or_on_all() {
-        let tables = tables();
+        let tables = tables(&[]);
         assert!(tables.own_port(Protocol::Tcp, Some(HERE.into()), 80));
         assert!(tables.own_port(Protocol::Udp, None, 53));
         assert!(!tables.own_port(Protocol::Tcp, Some(Ipv4Addr::LOCALHOST.into()), 80));
@@ -104,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_port_is_owned_for_a_group_that_is_heard_and_kept_where_others_have_it() {
-        let tables = tables();
+        let tables = tables(&[]);
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         let [group, other] = [3, 4].map(|last| IpAddr::from(Ipv4Addr::new(239, 1, 2, last)));
         let owned = || [group, other].map(|group| tables.owns_port_of_group(Protocol::Udp, group, 5000));
