@@ -76,14 +76,9 @@ fn advertise(silk: &Silk, lifetime: &str) -> Running {
     silk.start_logged(silk.on_peer("python3").args(arguments), "router")
 }
 
-fn says(silk: &Silk, what: &str) {
-    let said = within(Duration::from_secs(20), || silk.log("silkd").contains(what));
-    assert!(said, "{what}:\n{}{}", silk.log("silkd"), silk.log("router"));
-}
-
 fn serve(silk: &Silk, mut python: Command, address: &str, name: &str) -> Running {
     let server = silk.start_logged(python.args(["server.py", address]), name);
-    assert!(within(Duration::from_secs(20), || silk.log(name).contains("ready")), "{}", silk.log(name));
+    silk.until_says(name, "ready");
     server
 }
 
@@ -113,8 +108,8 @@ fn what_is_advertised_may_be_all_there_is() {
 
 fn come_and_go(silk: &Silk) {
     let router = advertise(silk, "60");
-    says(silk, "is an address of silk's now");
-    says(silk, "what is far is reached by fe80::");
+    silk.until_says("silkd", "is an address of silk's now");
+    silk.until_says("silkd", "what is far is reached by fe80::");
     assert!(!silk.log("silkd").contains("IPv4"), "{}", silk.log("silkd"));
     let said = silk.log("silkd");
     let ours = said.lines().find_map(|line| line.strip_suffix(" is an address of silk's now"));
@@ -133,17 +128,16 @@ fn come_and_go(silk: &Silk) {
     all_come_back(silk.on_paths("python3"), FAR);
     // What begins now is sent as far and as wide as the router says.
     let hops = silk.start_logged(silk.on_peer("python3").args(["-c", HOPS, FAR]), "hops");
-    assert!(within(Duration::from_secs(20), || silk.log("hops").contains("ready")), "{}", silk.log("hops"));
+    silk.until_says("hops", "ready");
     assert_eq!(crate::host::text(silk.on_paths("python3").args(["-c", MTU, FAR])).trim(), "1400");
-    let heard = || silk.log("hops").contains("hops 33");
-    assert!(within(Duration::from_secs(20), heard), "{}", silk.log("hops"));
+    silk.until_says("hops", "hops 33");
     drop(hops);
     router.stop(Duration::from_secs(5));
     let _router = advertise(silk, "0");
-    says(silk, "no default route of IPv6");
+    silk.until_says("silkd", "no default route of IPv6");
     // The prefix is still there, and so is the network that the router leads to.
     all_come_back(silk.on_peer("python3"), ours);
-    says(silk, &format!("{NETWORK}/48 is reached by fe80::"));
+    silk.until_says("silkd", &format!("{NETWORK}/48 is reached by fe80::"));
     let _there = serve(silk, silk.on_peer("python3"), THERE, "there");
     all_come_back(silk.on_paths("python3"), THERE);
 }
@@ -158,13 +152,13 @@ fn an_address_that_another_station_has_is_given_up_and_that_is_said_once() {
     assert!(silk.rig.server.command("sysctl").args(["-qw", &heeds]).status().unwrap().success());
     silk.rig.client.ip(["address", "add", &format!("{ours}/64"), "dev", INTERFACE, "nodad"]).unwrap();
     let router = advertise(&silk, "60");
-    says(&silk, &format!("has silk's address {ours}, which silk therefore gives up"));
+    silk.until_says("silkd", &format!("has silk's address {ours}, which silk therefore gives up"));
     let said = crate::host::text(silk.on_paths("python3").args(["-c", USES, ours, FAR]));
     assert_eq!(said, "bind EADDRNOTAVAIL\nconnect ENETUNREACH\n");
     // Routers go on with the prefix, and it does not come back.
     router.stop(Duration::from_secs(5));
     let _router = advertise(&silk, "0");
-    says(&silk, "no default route of IPv6");
+    silk.until_says("silkd", "no default route of IPv6");
     let log = silk.log("silkd");
     assert_eq!(log.matches(ours).count(), 2, "that it is silk's, and that it is not:\n{log}");
 }

@@ -1,7 +1,7 @@
 //! Threads that name one socket at the same moment: it gets one address and one connection, as on Linux, and each of them
 //! hears what became of it.
 
-use crate::host::{Silk, text, within};
+use crate::host::{Silk, text};
 use silk_testkit::netns::CLIENT;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn each_time(kind: &str, tries: &str, connections: &str) {
     silk.write("together.py", TOGETHER);
     silk.write("peer.py", PEER);
     let peer = silk.start_logged(silk.on_peer("python3").arg("peer.py"), "peer");
-    assert!(within(PATIENCE, || silk.log("peer").contains("listening")), "{}", silk.log("peer"));
+    silk.until_says("peer", "listening");
     let said = text(silk.on_paths("python3").args(["together.py", &CLIENT.to_string(), kind, tries]));
     assert_eq!(said, format!("{tries} of {tries} as it should be\n"));
     peer.stop(PATIENCE);

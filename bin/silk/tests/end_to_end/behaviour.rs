@@ -44,7 +44,7 @@ fn answers(
     let control = control.to_str().unwrap();
     let mut other = if own == peer { silk.on_linux("python3") } else { silk.on_peer("python3") };
     let _peer = silk.start_logged(other.args(["peer.py", control]), name);
-    assert!(within(Duration::from_secs(20), || silk.log(name).contains("listening")), "{}", silk.log(name));
+    silk.until_says(name, "listening");
     let said = text(program.args(["main.py", own, peer, control, first_port]).args(files));
     let split =
         |line: &str| line.split_once(" = ").map(|(step, answer)| (step.to_owned(), answer.to_owned()));
@@ -104,7 +104,8 @@ fn compare(peers: &str, addresses: [&str; 2], files: &[&str]) {
     let (unlisted, gone) = (rows_of(&found, &listed), rows_of(&listed, &found));
     assert!(
         unlisted.is_empty() && gone.is_empty(),
-        "docs/differences.md does not list:\n{unlisted}and lists what is not so:\n{gone}"
+        "docs/differences.md does not list:\n{unlisted}and lists what is not so:\n{gone}silk dropped: {}",
+        silk.report()["drops"]
     );
 }
 
@@ -146,7 +147,7 @@ time.sleep(60)
     let before = paths();
     let mut program = silk.on_paths("python3");
     let _program = silk.start_logged(program.args(["-c", CLOSING, &CLIENT.to_string()]), "closing");
-    assert!(within(Duration::from_secs(20), || silk.log("closing").contains("closed")));
+    silk.until_says("closing", "closed");
     assert!(within(Duration::from_secs(20), || paths() == before), "{} more paths", paths() - before);
 }
 

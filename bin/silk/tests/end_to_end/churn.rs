@@ -36,7 +36,7 @@ fn threads_that_use_each_others_sockets_all_come_back() {
     let program = silk.compile("churn", include_str!("churn.c"), &[]);
     silk.write("echo.py", ECHO);
     let echo = silk.start_logged(silk.on_peer("python3").arg("echo.py"), "echo");
-    assert!(within(PATIENCE, || silk.log("echo").contains("listening")), "{}", silk.log("echo"));
+    silk.until_says("echo", "listening");
     for (seed, threads) in [("1", "4"), ("2", "2"), ("3", "8"), ("4", "4")] {
         let mut churn = silk.on_paths(&program.to_string_lossy());
         let said = text(churn.args([&CLIENT.to_string(), "3", seed, threads]));

@@ -35,11 +35,6 @@ fn start(peer: impl FnOnce(&Silk)) -> Option<Silk> {
     Some(silk)
 }
 
-fn says(silk: &Silk, what: &str) {
-    let said = || silk.log("silkd").contains(what);
-    assert!(within(Duration::from_secs(20), said), "{what}:\n{}", silk.log("silkd"));
-}
-
 fn claim(silk: &Silk) {
     text(silk.on_peer("python3").args(["-c", CLAIMS, INTERFACE, OWN]));
 }
@@ -51,7 +46,7 @@ fn an_address_that_another_station_has_is_given_up() {
         silk.rig.client.ip(["address", "add", &format!("{OWN}/32"), "dev", INTERFACE]).unwrap();
     };
     let Some(silk) = start(takes) else { return };
-    says(&silk, &format!("has silk's address {OWN}, which silk therefore gives up"));
+    silk.until_says("silkd", &format!("has silk's address {OWN}, which silk therefore gives up"));
     assert_eq!(text(silk.on_paths("python3").args(["-c", BINDS, OWN])), "EADDRNOTAVAIL\n");
     // What the peer says to it is its own.
     let pings = silk.rig.client.run("ping", ["-c", "1", "-W", "5", OWN]);

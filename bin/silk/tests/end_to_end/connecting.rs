@@ -23,7 +23,7 @@ fn connect(silk: &Silk) -> Running {
     let mut client = silk.on_paths("python3");
     client.args(["connecting.py", &CLIENT.to_string(), "7", "150"]);
     let client = silk.start_logged(&mut client, "client");
-    assert!(within(PATIENCE, || silk.log("client").contains("paused")), "{}", silk.log("client"));
+    silk.until_says("client", "paused");
     client
 }
 

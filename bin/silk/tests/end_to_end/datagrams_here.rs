@@ -20,7 +20,7 @@ fn start() -> Option<Silk> {
 fn serve(silk: &Silk, mut python: Command, at: impl Into<IpAddr>) -> Running {
     python.args(["here.py", "serve", &at.into().to_string(), &PORT.to_string()]);
     let server = silk.start_logged(&mut python, "server");
-    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    silk.until_says("server", "ready");
     server
 }
 

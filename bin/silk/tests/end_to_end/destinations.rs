@@ -53,7 +53,7 @@ fn arrive_where_they_are_sent(program: &str) {
     silk.write("sender.py", program);
     silk.write("peer.py", PEER);
     let mut peer = silk.start_logged(silk.on_peer("python3").arg("peer.py"), "peer");
-    assert!(within(PATIENCE, || silk.log("peer").contains("listening")), "{}", silk.log("peer"));
+    silk.until_says("peer", "listening");
     text(silk.on_paths("python3").args(["sender.py", &CLIENT.to_string()]));
     assert!(within(PATIENCE, || peer.ended().is_some()));
     let heard = silk.log("peer").lines().last().map(str::to_owned);
@@ -99,7 +99,7 @@ fn last_words_arrive(silk: Option<Silk>, networks: &[&str]) {
         text(add.args(["address", "add", &there, "dev", INTERFACE]).args(flags));
     }
     let mut peer = silk.start_logged(silk.on_peer("python3").arg("peer.py"), "peer");
-    assert!(within(PATIENCE, || silk.log("peer").contains("listening")), "{}", silk.log("peer"));
+    silk.until_says("peer", "listening");
     text(silk.on_paths("python3").arg("sender.py").args(&stations));
     assert!(within(PATIENCE, || peer.ended().is_some()));
     let expected = format!("{{'9 at 9': {}}}", 2 * stations.len());

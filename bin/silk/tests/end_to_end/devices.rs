@@ -2,11 +2,10 @@
 //! all where nobody may load the program that chooses.
 
 use crate::files::{content, site};
-use crate::host::{Silk, beside, bytes, text, within};
+use crate::host::{Silk, beside, bytes, text};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED};
 use std::net::Ipv4Addr;
 use std::process::Command;
-use std::time::Duration;
 
 const ASKING: &str = include_str!("asking.py");
 /// Silk's own address, which Linux does not have.
@@ -49,11 +48,7 @@ fn packets_of_two_classes_arrive_in_two_domains() {
         client.args(["asking.py", "ask", &OWN.to_string(), port, &source.to_string(), "get", "wait"]);
         let name = format!("client-{port}");
         clients.push(silk.start_logged(&mut client, &name));
-        assert!(
-            within(Duration::from_secs(20), || silk.log(&name).contains("waiting")),
-            "{}",
-            silk.log(&name)
-        );
+        silk.until_says(&name, "waiting");
     }
     assert_eq!((silk.log("client-8"), silk.log("client-9")), ("0\nwaiting\n".into(), "2\nwaiting\n".into()));
     let mut shown: Vec<_> = silk
@@ -91,11 +86,7 @@ fn either_domain_finds_its_neighbours() {
     let Some(silk) = start() else { return };
     let mut peer = silk.on_peer("python3");
     let _peer = silk.start_logged(peer.args(["asking.py", "serve", "7"]), "peer");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("peer").contains("listener")),
-        "{}",
-        silk.log("peer")
-    );
+    silk.until_says("peer", "listener");
     for address in [PREFERRED, CLIENT] {
         let mut program = silk.on_paths("python3");
         program.args([
@@ -138,7 +129,7 @@ fn a_tap_has_a_queue_for_each_class() {
     silk.write("asking.py", ASKING);
     let mut server = silk.on_paths("python3");
     let _server = silk.start_logged(server.args(["asking.py", "serve", "7"]), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listener")), "no server");
+    silk.until_says("server", "listener");
     for (source, priority) in [("10.98.0.2", "0"), ("10.98.0.3", "2")] {
         let mut client = silk.rig.server.command("python3");
         client.current_dir(silk.path("")).args(["asking.py", "ask", "10.98.0.9", "7", source, "get"]);

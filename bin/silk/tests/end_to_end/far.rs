@@ -105,7 +105,7 @@ fn rings_grow_over_a_fast_and_long_way() {
     for ((at, serve), (_, connect)) in serves.into_iter().zip(connects) {
         let [here, there] = [format!("serving at {at}"), format!("connecting to {at}")];
         let mut ends = vec![(run(serve, at, "serve", &here), here.clone())];
-        assert!(within(PATIENCE, || silk.log(&here).contains("ready")), "{}", silk.log(&here));
+        silk.until_says(&here, "ready");
         ends.push((run(connect, at, "connect", &there), there.clone()));
         for (program, name) in &mut ends {
             let ended = program.wait(PATIENCE).is_some_and(|status| status.success());
@@ -128,7 +128,7 @@ fn rings_that_have_grown_return_when_their_program_is_killed() {
     silk.write("endless.py", include_str!("endless.py"));
     let mut python = silk.on_paths("python3");
     let _server = silk.start_logged(python.args(["endless.py", "serve", "7000"]), "server");
-    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    silk.until_says("server", "ready");
     let (before, mut charged) = (silk.kept(), Vec::new());
     for turn in ["first", "second"] {
         let mut python = silk.on_peer("python3");

@@ -18,11 +18,7 @@ fn waiting(silk: &Silk) -> (Running, Running) {
     let mut client = silk.on_peer("python3");
     client.args(["holder.py", "wait", "7", &SERVER.to_string()]);
     let client = silk.start_logged(&mut client, "client");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("client").contains("connected")),
-        "{}",
-        silk.log("client")
-    );
+    silk.until_says("client", "connected");
     (server, client)
 }
 
@@ -65,19 +61,11 @@ fn a_killed_daemon_leaves_its_programs_an_error_and_linux_its_interface() {
     silk.write("holder.py", HOLDER);
     let mut peer = silk.on_peer("python3");
     let _peer = silk.start_logged(peer.args(["holder.py", "serve", "7"]), "peer");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("peer").contains("listening")),
-        "{}",
-        silk.log("peer")
-    );
+    silk.until_says("peer", "listening");
     let mut program = silk.on_paths("python3");
     let address = CLIENT.to_string();
     let mut program = silk.start_logged(program.args(["holder.py", "wait", "7", &address]), "program");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("program").contains("connected")),
-        "{}",
-        silk.log("program")
-    );
+    silk.until_says("program", "connected");
     let daemon = silk.daemon().id();
     signal(&[daemon], "KILL");
     assert!(program.wait(Duration::from_secs(10)).is_some(), "the program waits for ever");
@@ -121,7 +109,7 @@ fn servers_that_try_again_when_the_daemon_is_gone_are_not_answered_all_the_time(
     silk.write("trying_again.py", include_str!("trying_again.py"));
     let mut program = silk.on_paths("python3");
     let mut program = silk.start_logged(program.arg("trying_again.py"), "program");
-    assert!(within(Duration::from_secs(10), || silk.log("program").contains("listening")));
+    silk.until_says("program", "listening");
     let daemon = silk.daemon().id();
     signal(&[daemon], "KILL");
     assert!(program.wait(Duration::from_secs(20)).is_some(), "{}", silk.log("program"));
@@ -186,19 +174,13 @@ fn a_killed_daemon_leaves_no_thread_the_priority_of_a_path() {
     }
     let mut server = silk.on_paths("python3");
     let _server = silk.start_logged(server.args(["-c", SCHEDULED]), "server");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("server").contains("ready")),
-        "{}",
-        silk.log("server")
-    );
+    silk.until_says("server", "ready");
     let connect = format!("exec 3<>/dev/tcp/{SERVER}/7; echo hello >&3; sleep 1000");
     let _client = silk.start_logged(silk.on_peer("bash").args(["-c", &connect]), "client");
-    let said =
-        |silk: &Silk, what: &str| within(Duration::from_secs(10), || silk.log("server").contains(what));
-    assert!(said(&silk, "serves at 14"), "{}", silk.log("server"));
+    silk.until_says("server", "serves at 14");
     let daemon = silk.daemon().id();
     signal(&[daemon], "KILL");
-    assert!(said(&silk, "reset, at 0"), "{}", silk.log("server"));
+    silk.until_says("server", "reset, at 0");
 }
 
 #[test]

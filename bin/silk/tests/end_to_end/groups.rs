@@ -77,7 +77,7 @@ fn heard(silk: &Silk, mut listener: Command, here: [&str; 2]) -> (String, String
         if number + 1 == SAID.len() {
             // What the listener says after it must find somebody who hears.
             peer = Some(silk.start_logged(silk.on_peer("python3").args(["groups.py", "hear"]), "peer"));
-            assert!(within(PATIENCE, || silk.log("peer").contains("ready")), "{}", silk.log("peer"));
+            silk.until_says("peer", "ready");
         }
         let own = here[usize::from(from.contains(':'))];
         let to = if to == HERE { own } else { to };
@@ -86,7 +86,7 @@ fn heard(silk: &Silk, mut listener: Command, here: [&str; 2]) -> (String, String
     }
     assert!(ready("word"), "{}", silk.log("listener"));
     assert!(within(PATIENCE, || silk.log("peer").lines().count() == 4), "{}", silk.log("peer"));
-    assert!(within(PATIENCE, || silk.log("listener").contains("from a group's")), "{}", silk.log("listener"));
+    silk.until_says("listener", "from a group's");
     drop(peer);
     // The library says to people why a port is refused.
     let said: Vec<_> = silk
@@ -143,7 +143,7 @@ fn reported(silk: &Silk, address: &str) -> String {
     silk.write("reports.py", include_str!("reports.py"));
     let mut watcher =
         silk.start_logged(silk.on_peer("python3").args(["reports.py", "watch", address]), "watcher");
-    assert!(within(PATIENCE, || silk.log("watcher").contains("watching")), "{}", silk.log("watcher"));
+    silk.until_says("watcher", "watching");
     let joiner = silk.start_logged(silk.on_paths("python3").args(["reports.py", "join"]), "joiner");
     let words = ["hears four", "hears six", "chose 10.0.0.2 four", "chose 2001:db8::1 six"];
     let heard = || words.iter().all(|words| silk.log("watcher").contains(words));

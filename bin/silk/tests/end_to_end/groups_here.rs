@@ -34,7 +34,7 @@ fn heard(silk: &Silk, program: impl Fn() -> Command) -> String {
         let log = format!("{name}-{family}");
         let hearer =
             silk.start_logged(python.args(["groups_here.py", "hear", family, name, INTERFACE, at]), &log);
-        assert!(within(PATIENCE, || silk.log(&log).contains("ready")), "{}", silk.log(&log));
+        silk.until_says(&log, "ready");
         hearers.push((hearer, log));
     };
     for (family, group) in [("four", "239.1.2.44"), ("six", "ff15::44")] {
@@ -85,7 +85,7 @@ fn a_server_on_silk_hears_what_programs_on_linux_say_to_its_group() {
     let Some(silk) = start() else { return };
     let arguments = ["groups_here.py", "hear", "four", "server", INTERFACE];
     let mut server = silk.start_logged(silk.on_paths("python3").args(arguments), "server");
-    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    silk.until_says("server", "ready");
     let say = "import socket\n\
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
         for word in (b'hello', b'end'): s.sendto(word, ('239.1.2.44', 4400))\n";
@@ -103,7 +103,7 @@ fn where_no_route_leads_to_a_group_silks_interface_does() {
     silk.rig.server.ip(["route", "del", "default"]).unwrap();
     let hear = ["groups_here.py", "hear", "four", "first", INTERFACE];
     let mut hearer = silk.start_logged(silk.on_peer("python3").args(hear), "first");
-    assert!(within(PATIENCE, || silk.log("first").contains("ready")), "{}", silk.log("first"));
+    silk.until_says("first", "ready");
     for (word, wishes) in [("group", &[][..]), ("everyone", &["to=255.255.255.255"]), ("end", &[])] {
         let said = text(silk.on_paths("python3").args(["groups_here.py", "say", "four", word]).args(wishes));
         assert_eq!(said, format!("it hears {word} from 10.99.0.1 at True\n"));
@@ -120,7 +120,7 @@ fn what_comes_over_the_link_is_heard_once_wherever_packets_are_told_apart() {
         silk.write("groups_here.py", include_str!("groups_here.py"));
         let arguments = ["groups_here.py", "hear", "four", "server", INTERFACE];
         let mut server = silk.start_logged(silk.on_paths("python3").args(arguments), "server");
-        assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+        silk.until_says("server", "ready");
         for (word, wishes) in
             [("group", &["link=eth0"][..]), ("network", &["to=10.99.0.255"]), ("end", &["link=eth0"])]
         {

@@ -38,7 +38,7 @@ def visit(server):
             open_ones.append(connection)
     except TimeoutError:
         pass
-    print(len(open_ones), "let in", end=", ", flush=True)
+    print(len(open_ones), "let in", flush=True)
     for each in open_ones:
         each.close()
     ask(server)

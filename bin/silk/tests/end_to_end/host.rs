@@ -160,6 +160,13 @@ impl Silk {
         fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default()
     }
 
+    /// Waits until a line of the log called `name` holds `what`. A line counts once it has ended: what a program writes
+    /// of it at a time is its own affair.
+    pub fn until_says(&self, name: &str, what: &str) {
+        let lines = || self.log(name).rsplit_once('\n').is_some_and(|(ended, _)| ended.contains(what));
+        assert!(within(Duration::from_secs(60), lines), "{name} has not said {what:?}: {}", self.log(name));
+    }
+
     /// A command whose sockets will be on paths.
     pub fn on_paths(&self, program: &str) -> Command {
         let mut command = self.rig.server.command(env!("CARGO_BIN_EXE_silk"));

@@ -44,7 +44,7 @@ fn peer(silk: &Silk) -> [Running; 2] {
     silk.write("echo.py", echo.replace("        pass\n", "        writer.transport.abort()\n"));
     silk.write("knocking.py", include_str!("hostile/knocking.py"));
     let echo = silk.start_logged(silk.on_peer("python3").arg("echo.py"), "echo");
-    assert!(within(PATIENCE, || silk.log("echo").contains("listening")), "{}", silk.log("echo"));
+    silk.until_says("echo", "listening");
     let mut knocking = silk.on_peer("python3");
     let to = [SERVER.to_string(), SERVER6.to_string()];
     let from = [CLIENT.to_string(), PREFERRED.to_string()];
@@ -501,7 +501,7 @@ fn nobody_waits_for_what_somebody_has_sent_who_is_turned_away() {
         drop(socket);
         late
     });
-    assert!(within(PATIENCE, || silk.log("silkd").contains("turned away")), "{}", silk.log("silkd"));
+    silk.until_says("silkd", "turned away");
     for _ in 0..3 {
         assert!(is_refused(&other, &way, None));
     }

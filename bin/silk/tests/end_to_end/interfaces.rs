@@ -84,7 +84,7 @@ fn a_server_of_datagrams_is_told_over_which_interface_each_came() {
     silk.write("over_which.py", include_str!("over_which.py"));
     let serve = |mut python: Command, port: &str| {
         let server = silk.start_logged(python.args(["over_which.py", "serve", port]), port);
-        assert!(within(PATIENCE, || silk.log(port).contains("ready")), "{}", silk.log(port));
+        silk.until_says(port, "ready");
         server
     };
     let _servers = (serve(silk.on_paths("python3"), "53"), serve(silk.on_linux("python3"), "54"));
@@ -113,7 +113,7 @@ fn what_is_far_asks_by_one_interface_and_is_answered_by_it() {
     second.ip(["addr", "add", &format!("{FAR}/32"), "dev", "lo"]).unwrap();
     silk.rig.server.ip(["route", "add", "default", "via", &CLIENT_B.to_string()]).unwrap();
     let follows = format!("what is far is reached by {CLIENT_B} over IPv4");
-    assert!(within(PATIENCE, || silk.log("silkd").contains(&follows)), "{}", silk.log("silkd"));
+    silk.until_says("silkd", &follows);
     let mut curl = silk.on_second("curl");
     curl.args(["--interface", &FAR.to_string()]);
     assert!(fetches(curl, SERVER_B, 80), "{}", silk.log("silkd"));
@@ -147,7 +147,7 @@ fn datagrams_of_both_are_heard_by_one_socket_and_answered_by_the_right_one() {
     let Some(silk) = start() else { return };
     let mut python = silk.on_paths("python3");
     let server = silk.start_logged(python.args(["both_families.py", "datagrams", "::", "53"]), "server");
-    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    silk.until_says("server", "ready");
     let ask = |mut python: Command, at: IpAddr| {
         text(python.args(["both_families.py", "send", &at.to_string(), "53"])).trim().to_owned()
     };
@@ -159,7 +159,7 @@ fn datagrams_of_both_are_heard_by_one_socket_and_answered_by_the_right_one() {
     drop(server);
     let mut python = silk.on_second("python3");
     let there = silk.start_logged(python.args(["both_families.py", "datagrams", "::", "54"]), "there");
-    assert!(within(PATIENCE, || silk.log("there").contains("ready")), "{}", silk.log("there"));
+    silk.until_says("there", "ready");
     let mut python = silk.on_paths("python3");
     let answer = text(python.args(["both_families.py", "send", &CLIENT_B.to_string(), "54"]));
     assert_eq!(answer.trim(), format!("::ffff:{SERVER_B} hello"));
@@ -204,7 +204,7 @@ fn one_that_is_down_or_gone_leaves_the_other_as_it_is() {
     assert!(within(PATIENCE, || there(&silk)), "{}", silk.log("silkd"));
     silk.rig.server.ip(["link", "del", INTERFACE_B]).unwrap();
     let gone = format!("{SERVER_B} is gone from the interface");
-    assert!(within(PATIENCE, || silk.log("silkd").contains(&gone)), "{}", silk.log("silkd"));
+    silk.until_says("silkd", &gone);
     slow.ends_well(&silk);
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
     fetch_each(|| silk.on_peer("curl"), SERVER6, 80);
@@ -231,7 +231,7 @@ fn classes_are_told_apart_on_both() {
     let mut python = silk.on_paths("python3");
     let _datagrams =
         silk.start_logged(python.args(["both_families.py", "datagrams", "0.0.0.0", "53"]), "server");
-    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    silk.until_says("server", "ready");
     for (mut python, at, from) in
         [(silk.on_peer("python3"), SERVER, CLIENT), (silk.on_second("python3"), SERVER_B, CLIENT_B)]
     {
@@ -283,7 +283,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram, socket.socket
     let serve = |interface, log| {
         let mut python = silk.on_paths("python3");
         let server = silk.start_logged(python.args(["-c", SERVE, interface]), log);
-        assert!(within(PATIENCE, || silk.log(log).contains("listening")), "{}", silk.log(log));
+        silk.until_says(log, "listening");
         server
     };
     let server = serve(INTERFACE, "silks");

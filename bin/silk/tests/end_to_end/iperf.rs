@@ -2,7 +2,7 @@
 //! much was sent and how much arrived. (It cannot say whether the right bytes did: its `-F` mixes up what it
 //! reads over Linux too.)
 
-use crate::host::{Silk, text, within};
+use crate::host::{Silk, text};
 use serde_json::Value;
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::net::Ipv4Addr;
@@ -15,8 +15,7 @@ const SIZE: u64 = 200_000_000;
 /// Sends from client to server, or, with `reverse`, from server to client.
 pub fn stream(silk: &Silk, mut server: Command, mut client: Command, address: Ipv4Addr, reverse: bool) {
     let mut server = silk.start_logged(server.args(["-s", "-1", "--forceflush"]), "iperf3");
-    let listening = || silk.log("iperf3").contains("listening");
-    assert!(within(Duration::from_secs(10), listening), "{}", silk.log("iperf3"));
+    silk.until_says("iperf3", "listening");
     client.args(["-c", &address.to_string(), "-n", &SIZE.to_string(), "-P", "2", "-J"]);
     if reverse {
         client.arg("-R");

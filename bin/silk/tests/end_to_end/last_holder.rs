@@ -14,7 +14,7 @@ fn heard(ways: &[&str]) -> Option<Vec<String>> {
     silk.write("last_holder.py", include_str!("last_holder.py"));
     let mut peer = silk.on_peer("python3");
     let peer: Running = silk.start_logged(peer.args(["last_holder.py", "hear", PORT]), "heard");
-    assert!(within(PATIENCE, || silk.log("heard").contains("listening")), "{}", silk.log("heard"));
+    silk.until_says("heard", "listening");
     for (number, way) in ways.iter().enumerate() {
         text(silk.on_paths("python3").args(["last_holder.py", way, &CLIENT.to_string(), PORT]));
         let has_ended = || silk.log("heard").lines().count() == number + 2;

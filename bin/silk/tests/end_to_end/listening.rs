@@ -30,7 +30,7 @@ fn all_are_served_in_the_end(silk: &Silk, (backlog, full): (&str, &str), peers: 
     silk.write("crowd.py", include_str!("crowd.py"));
     let mut server = silk.on_paths("python3");
     let _server = silk.start_logged(server.args(["late_accepting.py", backlog, peers]), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    silk.until_says("server", "listening");
     let mut crowd = silk.on_peer("python3");
     let mut crowd = silk.start_logged(crowd.args(["crowd.py", &SERVER.to_string(), peers]), "crowd");
     // Drops of the listening path show that it was full when the server begins to accept.
@@ -67,14 +67,10 @@ fn so_does_the_memory_of_all_programs_until_there_is_some_again() {
     silk.write("hoarding.py", include_str!("hoarding.py"));
     let mut server = silk.on_paths("python3");
     let _server = silk.start_logged(server.args(["hoarding.py", "serve"]), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    silk.until_says("server", "listening");
     let mut peers = silk.on_peer("python3");
     let mut peers = silk.start_logged(peers.args(["hoarding.py", "visit", &SERVER.to_string()]), "peers");
-    assert!(
-        within(Duration::from_secs(60), || silk.log("peers").contains("let in")),
-        "{}",
-        silk.log("peers")
-    );
+    silk.until_says("peers", "let in");
     silk.write("go", "");
     assert!(
         peers.wait(Duration::from_secs(60)).is_some_and(|status| status.success()),
@@ -97,7 +93,7 @@ fn connections_that_are_there_get_by_with_little_while_memory_is_short() {
     silk.write("short_memory.py", include_str!("short_memory.py"));
     let mut server = silk.on_paths("python3");
     let _server = silk.start_logged(server.args(["short_memory.py", "serve"]), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    silk.until_says("server", "listening");
     let mut peers = silk.on_peer("python3");
     let _peers = silk.start_logged(peers.args(["short_memory.py", "visit", &SERVER.to_string()]), "peers");
     let logs = || silk.log("server") + &silk.log("peers") + &silk.log("silkd");
@@ -105,21 +101,13 @@ fn connections_that_are_there_get_by_with_little_while_memory_is_short() {
         |what| silk.log("peers").contains(what) && (what != "all came" || silk.log("server").contains(what));
     assert!(within(Duration::from_secs(30), || say("all there")), "{}", logs());
     let used = || silk.report()["arena_used"].as_u64().unwrap();
-    assert!(
-        within(Duration::from_secs(10), || silk.log("silkd").contains("each stream gets 16 KB")),
-        "{}",
-        logs()
-    );
+    silk.until_says("silkd", "each stream gets 16 KB");
     assert!((6 << 20..8 << 20).contains(&used()), "{}", used());
     silk.write("go", "");
     assert!(within(Duration::from_secs(60), || say("all came")), "{}", logs());
     // The connections stay, and what was in their rings does not.
     assert!(within(Duration::from_secs(15), || used() <= 4 << 20), "{}", used());
-    assert!(
-        within(Duration::from_secs(2), || silk.log("silkd").contains("fill their rings again")),
-        "{}",
-        logs()
-    );
+    silk.until_says("silkd", "fill their rings again");
 }
 
 /// Rounds of each kind, every one on a port of its own.
@@ -224,7 +212,7 @@ print(first.recv(16), second.recv(16))
     silk.write("full.py", FULL);
     silk.write("visits.py", VISITS);
     let mut server = silk.start_logged(silk.on_paths("python3").arg("full.py"), "server");
-    assert!(within(PATIENCE, || silk.log("server").contains("listening")), "{}", silk.log("server"));
+    silk.until_says("server", "listening");
     let said = text(silk.on_peer("python3").args(["visits.py", &SERVER.to_string()]));
     assert_eq!(said, "b'' b'text'\n", "{}", silk.log("server"));
     assert!(within(PATIENCE, || server.ended().is_some()));

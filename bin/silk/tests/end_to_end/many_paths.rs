@@ -1,9 +1,7 @@
 //! Reports of more paths than an executor tells of in one turn.
 
-use crate::host::{Silk, within};
-use std::time::Duration;
+use crate::host::Silk;
 
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Datagram sockets, each of which is a path.
 const MANY: &str = "import socket, time
 many = [socket.socket(type=socket.SOCK_DGRAM) for _ in range(700)]
@@ -18,7 +16,7 @@ fn a_report_of_many_paths_has_each_of_them_once() {
     silk.write("many.py", MANY);
     let mut program = silk.on_paths("python3");
     let _program = silk.start_logged(program.arg("many.py"), "many");
-    assert!(within(PATIENCE, || silk.log("many").contains("bound")), "{}", silk.log("many"));
+    silk.until_says("many", "bound");
     let report = silk.report();
     let port = |path: &serde_json::Value| path["local"].as_str()?.rsplit_once(':')?.1.parse::<u16>().ok();
     let mut ports: Vec<u16> = report["paths"].as_array().unwrap().iter().filter_map(port).collect();

@@ -38,15 +38,10 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
     assert len(end.recv(2000)) == 1472
 ";
 
-/// Waits until the daemon has said that.
-fn hears(silk: &Silk, what: &str) {
-    assert!(within(Duration::from_secs(10), || silk.log("silkd").contains(what)), "{}", silk.log("silkd"));
-}
-
 fn add(silk: &Silk) {
     silk.rig.client.ip(["addr", "add", &format!("{PEER}/24"), "dev", INTERFACE]).unwrap();
     silk.rig.server.ip(["addr", "add", &format!("{LATER}/24"), "dev", INTERFACE]).unwrap();
-    hears(silk, &format!("{LATER} is an address of silk's now"));
+    silk.until_says("silkd", &format!("{LATER} is an address of silk's now"));
 }
 
 #[test]
@@ -71,7 +66,7 @@ fn an_address_that_goes_is_connected_from_no_more_and_may_come_back() {
     site(&silk);
     add(&silk);
     silk.rig.server.ip(["addr", "del", &format!("{LATER}/24"), "dev", INTERFACE]).unwrap();
-    hears(&silk, &format!("{LATER} is gone from the interface"));
+    silk.until_says("silkd", &format!("{LATER} is gone from the interface"));
     let url = format!("http://{PEER}:8080/1");
     let _there = silk.serve_on_peer("python3", &["-m", "http.server", "8080", "--directory", "site"], 8080);
     assert!(!said(silk.on_paths("curl").args(["-sf", "--max-time", "5", &url])).ok, "there is no way there");
@@ -96,14 +91,10 @@ fn a_first_address_of_ipv6_that_comes_later_is_served_by_who_serves_already() {
     let mut python = silk.on_paths("python3");
     let _datagrams =
         silk.start_logged(python.args(["both_families.py", "datagrams", "::", "7"]), "datagrams");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("datagrams").contains("ready")),
-        "{}",
-        silk.log("datagrams")
-    );
+    silk.until_says("datagrams", "ready");
     silk.rig.server.set(&switch, "0").unwrap();
     silk.rig.server.ip(["addr", "add", &format!("{SERVER6}/64"), "dev", INTERFACE, "nodad"]).unwrap();
-    hears(&silk, &format!("{SERVER6} is an address of silk's now"));
+    silk.until_says("silkd", &format!("{SERVER6} is an address of silk's now"));
     fetch_each(|| silk.on_peer("curl"), SERVER6, 80);
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
     for at in [SERVER6.to_string(), SERVER.to_string()] {
@@ -130,9 +121,9 @@ fn another_ethernet_address_is_taken_over_by_new_connections_and_by_those_that_e
     fetch_each(|| silk.on_peer("curl"), SERVER6, 80);
     let mut listener = silk.on_peer("python3");
     let _listener = silk.start_logged(listener.args(["-c", FROM]), "from");
-    assert!(within(Duration::from_secs(10), || silk.log("from").contains("ready")), "{}", silk.log("from"));
+    silk.until_says("from", "ready");
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
-    assert!(within(Duration::from_secs(10), || silk.log("from").contains(ANOTHER)), "{}", silk.log("from"));
+    silk.until_says("from", ANOTHER);
     silk.linux_saw_nothing();
 }
 
@@ -151,13 +142,13 @@ fn a_route_that_goes_with_its_interface_or_with_its_next_hop_is_gone() {
     // So all that is told of before has been looked at.
     add(&silk);
     silk.rig.server.ip(["link", "set", INTERFACE_B, "down"]).unwrap();
-    hears(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT} over IPv4"));
     let (beyond, by) = ("172.24.0.0/16", CLIENT.to_string());
     silk.rig.server.ip(["nexthop", "add", "id", "1", "via", &by, "dev", INTERFACE]).unwrap();
     silk.rig.server.ip(["route", "add", beyond, "nhid", "1"]).unwrap();
-    hears(&silk, &format!("{beyond} is reached by {CLIENT} now"));
+    silk.until_says("silkd", &format!("{beyond} is reached by {CLIENT} now"));
     silk.rig.server.ip(["nexthop", "del", "id", "1"]).unwrap();
-    hears(&silk, &format!("{beyond} is reached by {CLIENT} no longer"));
+    silk.until_says("silkd", &format!("{beyond} is reached by {CLIENT} no longer"));
 }
 
 #[test]
@@ -165,7 +156,7 @@ fn an_interface_that_is_gone_is_told_of_once() {
     let Some(silk) = Silk::start() else { return };
     silk.rig.server.ip(["link", "delete", INTERFACE]).unwrap();
     let said = format!("the interface `{INTERFACE}` is gone");
-    hears(&silk, &said);
+    silk.until_says("silkd", &said);
     // Another of its name is looked at, and is another.
     silk.rig.server.ip(["link", "add", INTERFACE, "type", "veth", "peer", "name", "other"]).unwrap();
     silk.rig.server.ip(["addr", "add", &format!("{SERVER}/24"), "dev", INTERFACE]).unwrap();
@@ -178,7 +169,7 @@ fn a_link_that_becomes_narrower_is_not_given_what_it_does_not_take() {
     let Some(silk) = Silk::start() else { return };
     let mut echo = silk.on_paths("python3");
     let _server = silk.start_logged(echo.args(["-c", ECHO]), "echo");
-    assert!(within(Duration::from_secs(10), || silk.log("echo").contains("ready")), "{}", silk.log("echo"));
+    silk.until_says("echo", "ready");
     let asks = || said(silk.on_peer("python3").args(["-c", ASK, &SERVER.to_string()])).ok;
     assert!(asks(), "{}", silk.log("echo"));
     silk.rig.server.ip(["link", "set", INTERFACE, "mtu", "1300"]).unwrap();
@@ -197,7 +188,7 @@ fn the_default_route_is_followed_by_new_connections_and_by_those_that_exist() {
     far.ip(["addr", "add", &format!("{FAR}/32"), "dev", "lo"]).unwrap();
     let _there = silk.serve_on_peer("python3", &["-m", "http.server", "8080", "--directory", "site"], 8080);
     near.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
-    hears(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT} over IPv4"));
     let slow = Slowly::fetch(&silk, silk.on_paths("python3"), FAR, 8080);
     assert!(within(Duration::from_secs(10), || silk.connections().len() == 1), "{}", silk.log("slow"));
     // The router becomes another station, that of the same host: an interface on top of its own.
@@ -207,7 +198,7 @@ fn the_default_route_is_followed_by_new_connections_and_by_those_that_exist() {
     far.ip(["link", "set", "router", "up"]).unwrap();
     near.ip(["addr", "add", &format!("{LATER}/24"), "dev", INTERFACE]).unwrap();
     near.ip(["route", "replace", "default", "via", &PEER.to_string()]).unwrap();
-    hears(&silk, &format!("what is far is reached by {PEER} over IPv4"));
+    silk.until_says("silkd", &format!("what is far is reached by {PEER} over IPv4"));
     let received = || {
         let counted = far.run("cat", ["/sys/class/net/router/statistics/rx_packets"]).unwrap();
         counted.trim().parse::<u64>().unwrap()
@@ -219,7 +210,7 @@ fn the_default_route_is_followed_by_new_connections_and_by_those_that_exist() {
     let got = bytes(silk.on_paths("curl").args(["-sSf", "--max-time", "20", &url]));
     assert!(got == content(1449));
     near.ip(["route", "del", "default"]).unwrap();
-    hears(&silk, "no default route of IPv4 leads over the interface");
+    silk.until_says("silkd", "no default route of IPv4 leads over the interface");
     let lost = said(silk.on_paths("curl").args(["-sf", "--max-time", "5", &url]));
     assert!(!lost.ok, "{}", text(silk.on_linux("ip").arg("route")));
 }

@@ -40,8 +40,7 @@ fn a_named_byte_stream_listens() {
     let Some(silk) = start() else { return };
     let mut server = silk.on_paths("python3");
     let _server = silk.start_logged(server.args(["named_paths.py", "serve", "echo"]), "server");
-    let ready = within(Duration::from_secs(20), || silk.log("server").contains("ready"));
-    assert!(ready, "{}", silk.log("server"));
+    silk.until_says("server", "ready");
     assert_eq!(silk.log("server").trim(), "built 0 0 ready");
     silk.write("echo_clients.py", CLIENTS);
     let said =
@@ -78,7 +77,7 @@ fn a_named_path_carries_messages() {
                   print('ready', flush=True); said, whose = s.recvfrom(99); \
                   s.sendto(said + b' of port %d' % whose[1], whose)";
     let _server = silk.start_logged(silk.on_peer("python3").args(["-c", answer]), "server");
-    assert!(within(Duration::from_secs(20), || silk.log("server").contains("ready")));
+    silk.until_says("server", "ready");
     assert_eq!(told(&silk, &["ask", "question"]), "built 0 question of port 4203\n");
 }
 

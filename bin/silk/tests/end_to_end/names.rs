@@ -1,9 +1,8 @@
 //! UDP: dig against a small name server, each of them on either side.
 
-use crate::host::{Silk, text, within};
+use crate::host::{Silk, text};
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::process::Command;
-use std::time::Duration;
 
 const NAMESERVER: &str = include_str!("nameserver.py");
 
@@ -11,8 +10,7 @@ const NAMESERVER: &str = include_str!("nameserver.py");
 fn exchange(silk: &Silk, mut server: Command, client: impl Fn() -> Command, address: &str) {
     silk.write("nameserver.py", NAMESERVER);
     let _server = silk.start_logged(server.args(["nameserver.py", address]), "nameserver");
-    let serves = || silk.log("nameserver").contains("ready");
-    assert!(within(Duration::from_secs(10), serves), "{}", silk.log("nameserver"));
+    silk.until_says("nameserver", "ready");
     let at = format!("@{address}");
     for number in 1..=20 {
         let name = format!("host{number}.example");

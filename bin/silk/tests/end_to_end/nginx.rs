@@ -1,7 +1,7 @@
 //! nginx: epoll, several workers, and a reload while it serves.
 
 use crate::files::{fetch_all, hammer, site};
-use crate::host::{MODES, Silk, within};
+use crate::host::{MODES, Silk};
 use silk_testkit::netns::{Running, signal};
 use std::time::Duration;
 
@@ -48,8 +48,7 @@ fn four_workers_reload_while_they_serve() {
     fetch_all(&silk, 80);
     signal(&[server.id()], "HUP");
     fetch_all(&silk, 80);
-    let reloaded = || silk.log("nginx").contains("reconfiguring");
-    assert!(within(Duration::from_secs(10), reloaded), "{}", silk.log("nginx"));
+    silk.until_says("nginx", "reconfiguring");
     hammer(&silk, 80);
     server.stop(Duration::from_secs(5));
     silk.linux_saw_nothing();

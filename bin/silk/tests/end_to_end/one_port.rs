@@ -29,7 +29,7 @@ fn doing(mut command: Command, what: &str, rest: &[String]) -> Command {
 fn serving(silk: &Silk, command: Command, log: &str, seats: &[(&str, &str)]) -> Running {
     let seats: Vec<String> = seats.iter().map(|(name, address)| format!("{name}={address}")).collect();
     let server = silk.start_logged(&mut doing(command, "serve", &seats), log);
-    assert!(within(PATIENCE, || silk.log(log).contains("listening")), "{}", silk.log(log));
+    silk.until_says(log, "listening");
     server
 }
 

@@ -88,8 +88,8 @@ fn an_address_of_ipv4_that_comes_later_is_served_by_who_serves_already() {
         silk.start_logged(python.args(["both_families.py", "datagrams", "0.0.0.0", "7"]), "datagrams");
     silk.rig.server.ip(["address", "add", &format!("{SERVER}/24"), "dev", INTERFACE]).unwrap();
     let told = format!("{SERVER} is an address of silk's now");
-    let is_told = || silk.log("silkd").contains(&told) && silk.log("datagrams").contains("ready");
-    assert!(within(Duration::from_secs(20), is_told), "{}", silk.log("silkd"));
+    silk.until_says("silkd", &told);
+    silk.until_says("datagrams", "ready");
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
     let said = both(silk.on_peer("python3"), &["send", &SERVER.to_string(), "7"]);
     assert_eq!(said.trim(), "10.99.0.2 hello");
@@ -107,11 +107,7 @@ fn is_served_alone(silk: &Silk, curl: impl Fn() -> Command, python: impl Fn() ->
     let mut datagrams = silk.on_paths("python3");
     let _datagrams =
         silk.start_logged(datagrams.args(["both_families.py", "datagrams", "::", "7"]), "datagrams");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("datagrams").contains("ready")),
-        "{}",
-        silk.log("datagrams")
-    );
+    silk.until_says("datagrams", "ready");
     assert!(both(python(), &["send", &own.to_string(), "7"]).ends_with(" hello\n"));
     server.stop(Duration::from_secs(5));
     // Loopback leads to no socket of silk's, where the device is its own.

@@ -22,8 +22,7 @@ fn a_program_learns_what_tcp_knows_of_its_connection() {
     let Some((silk, _server)) = start() else { return };
     let commands = ["fill 500000", "info", "segment", "wait"];
     let _client = silk.start_logged(&mut client(&silk, CLIENT, &commands), "client");
-    let waits = || silk.log("client").contains("waiting");
-    assert!(within(Duration::from_secs(20), waits), "{}", silk.log("client"));
+    silk.until_says("client", "waiting");
     let log = silk.log("client");
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!((lines[0], lines[2]), ("500000", "1448"));
@@ -45,8 +44,7 @@ fn what_is_counted_is_what_was_sent() {
     let Some((silk, _server)) = start() else { return };
     let commands = ["fill 500000", "counts", "wait"];
     let _client = silk.start_logged(&mut client(&silk, CLIENT, &commands), "client");
-    let waits = || silk.log("client").contains("waiting");
-    assert!(within(Duration::from_secs(20), waits), "{}", silk.log("client"));
+    silk.until_says("client", "waiting");
     let log = silk.log("client");
     let counts = numbers(log.lines().nth(1).unwrap());
     assert_eq!((counts["length"], counts["algorithm"]), (248, 16));

@@ -35,7 +35,7 @@ fn a_flood_holds_the_receive_thread_back_and_the_program_is_served() {
     let Some(silk) = Silk::start_with(&device, classes) else { return };
     let mut counter = silk.on_paths("taskset");
     let counter = silk.start_logged(counter.args(["-c", "0", "python3", "-c", COUNTER]), "counter");
-    assert!(within(LONG, || silk.log("counter").contains("ready")), "{}", silk.log("counter"));
+    silk.until_says("counter", "ready");
     assert!(!is_held_back());
 
     let mac = text(silk.on_linux("cat").arg(format!("/sys/class/net/{INTERFACE}/address")));

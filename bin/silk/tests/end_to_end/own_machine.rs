@@ -126,10 +126,10 @@ fn a_slow_reader_gets_all_of_it() {
 fn waiting(silk: &Silk, at: Ipv4Addr) -> (Running, Running) {
     silk.write("holder.py", include_str!("holder.py"));
     let server = silk.start_logged(silk.on_paths("python3").args(["holder.py", "serve", "7"]), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    silk.until_says("server", "listening");
     let mut client = silk.on_linux("python3");
     let client = silk.start_logged(client.args(["holder.py", "wait", "7", &at.to_string()]), "client");
-    assert!(within(Duration::from_secs(10), || silk.log("client").contains("connected")));
+    silk.until_says("client", "connected");
     (server, client)
 }
 
@@ -200,7 +200,7 @@ fn crowded(silk: &Silk) -> (Running, Running) {
     let mut server = silk.on_paths("python3");
     // As on Linux, one more than was asked for may wait.
     let server = silk.start_logged(server.args(["late_accepting.py", "1", "12"]), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    silk.until_says("server", "listening");
     let mut crowd = silk.on_linux("python3");
     let crowd = silk.start_logged(crowd.args(["crowd.py", &LOOPBACK.to_string(), "12"]), "crowd");
     (server, crowd)
@@ -257,13 +257,13 @@ fn a_port_has_one_owner() {
     silk.write("holder.py", include_str!("holder.py"));
     let serve = ["holder.py", "serve", "7"];
     let linux = silk.start_logged(silk.on_linux("python3").args(serve), "linux");
-    assert!(within(Duration::from_secs(10), || silk.log("linux").contains("listening")));
+    silk.until_says("linux", "listening");
     let second = said(silk.on_paths("python3").args(serve));
     assert!(!second.ok && second.errors.contains("already in use"), "{}", second.errors);
     assert!(second.errors.contains("a program on Linux's own stack has it"), "{}", second.errors);
     drop(linux);
     let _server = silk.start_logged(silk.on_paths("python3").args(serve), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    silk.until_says("server", "listening");
     let taken =
         || said(silk.on_linux("python3").args(["-c", "import socket; socket.create_server(('', 7))"]));
     assert!(within(Duration::from_secs(10), || taken().errors.contains("already in use")));
@@ -275,7 +275,7 @@ fn what_listens_on_silks_address_alone_is_not_at_loopback() {
     let code = "import socket; s = socket.create_server(('10.99.0.1', 7)); print('listening', flush=True)\n\
                 while True: s.accept()[0].send(b'here')";
     let _server = silk.start_logged(silk.on_paths("python3").args(["-c", code]), "server");
-    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    silk.until_says("server", "listening");
     let ask = |at: Ipv4Addr| {
         let code = format!("import socket; print(socket.create_connection(('{at}', 7)).recv(9))");
         said(silk.on_linux("python3").args(["-c", &code]))
@@ -290,11 +290,7 @@ fn servers_that_share_a_port_take_turns_and_the_last_one_keeps_it() {
     silk.write("sharing.py", include_str!("sharing.py"));
     let serve = |name: &str| {
         let server = silk.start_logged(silk.on_paths("python3").args(["sharing.py", "serve", name]), name);
-        assert!(
-            within(Duration::from_secs(10), || silk.log(name).contains("listening")),
-            "{}",
-            silk.log(name)
-        );
+        silk.until_says(name, "listening");
         server
     };
     let answers = || text(silk.on_linux("python3").args(["sharing.py", "ask", &LOOPBACK.to_string()]));

@@ -63,8 +63,7 @@ fn the_thread_follows_its_path_and_is_let_go_with_it() {
     let Some((silk, _server)) = start() else { return };
     let commands = ["scheduling", "set 1", "scheduling", "wait"];
     let client = silk.start_logged(&mut client(&silk, CLIENT, &commands), "client");
-    let waits = || silk.log("client").contains("waiting");
-    assert!(within(Duration::from_secs(10), waits), "{}", silk.log("client"));
+    silk.until_says("client", "waiting");
     let shown: Vec<_> = silk.connections().iter().map(|path| path["priority"].clone()).collect();
     assert_eq!(shown, [1]);
     if has_real_time(&silk) {
@@ -92,8 +91,7 @@ fn a_thread_that_does_not_sleep_loses_its_priority() {
 fn what_a_programs_thread_uses_is_charged_to_the_path_it_serves() {
     let Some((silk, _server)) = start() else { return };
     let client = silk.start_logged(&mut client(&silk, PREFERRED, &["work 0.05", "wait"]), "client");
-    let waits = || silk.log("client").contains("waiting");
-    assert!(within(Duration::from_secs(10), waits), "{}", silk.log("client"));
+    silk.until_says("client", "waiting");
     let used = |path: &serde_json::Value| path["cpu_program_ns"].as_u64().unwrap();
     let shown: Vec<_> = silk.connections().iter().map(used).collect();
     assert_eq!(shown.len(), 1);
@@ -181,7 +179,7 @@ fn a_thread_that_waits_for_datagrams_has_the_priority_of_their_class() {
     silk.write("ordering.py", ORDERING);
     for (port, expected) in [("4070", "1 14"), ("4071", "0 0")] {
         let _server = silk.start_logged(silk.on_paths("python3").args(["ordering.py", "answer", port]), port);
-        assert!(within(Duration::from_secs(10), || silk.log(port).contains("bound")), "{}", silk.log(port));
+        silk.until_says(port, "bound");
         let mut client = silk.on_peer("python3");
         let said = text(client.args(["ordering.py", "say", &SERVER.to_string(), port, "3"]));
         if has_real_time(&silk) {

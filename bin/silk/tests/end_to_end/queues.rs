@@ -45,7 +45,7 @@ fn only_the_queue_that_brings_preferred_packets_is_received_promptly() {
     let mut steer = silk.on_peer(&beside("silk").display().to_string());
     steer.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
     let steering = silk.start_logged(steer.args(["--source", &PREFERRED.to_string()]), "steer");
-    assert!(within(LONG, || silk.log("steer").contains("steers")), "{}", silk.log("steer"));
+    silk.until_says("steer", "steers");
     let server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
 
     // Where nobody preferred has asked for a while, nobody is interrupted.

@@ -2,10 +2,9 @@
 //! nobody has thought of writing down for `behaviour.rs`. One program makes calls that never wait; the processes of the other
 //! share sockets, and their threads wait. `SILK_SEED` is the first of the seeds, `SILK_ROUNDS` how many.
 
-use crate::host::{Silk, text, within};
+use crate::host::{Silk, text};
 use silk_testkit::netns::{CLIENT, CLIENT6, INTERFACE, SERVER, SERVER6};
 use std::process::Command;
-use std::time::Duration;
 
 const FILES: [(&str, &str); 3] = [
     ("program.py", include_str!("random_calls/program.py")),
@@ -49,7 +48,7 @@ fn run(
         Peer::OnTheSame => silk.on_linux("python3"),
     };
     let _peer = silk.start_logged(peer.args(["peer.py", control]).args(&there), &name);
-    assert!(within(Duration::from_secs(20), || silk.log(&name).contains("listening")), "{}", silk.log(&name));
+    silk.until_says(&name, "listening");
     let own = [SERVER.to_string(), SERVER6.to_string()];
     python.args([file, control, &seed.to_string(), CALLS, &ports.to_string(), moment]);
     let said = text(python.args(own).args(there));

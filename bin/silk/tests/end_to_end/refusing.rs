@@ -69,10 +69,10 @@ fn who_becomes_refused_is_not_served(silk: &Silk, at: Ipv4Addr, reason: &str) {
     let _web = silk.serve_at("python3", &["-m", "http.server", "80", "--directory", "site"], at, 80);
     let mut python = silk.on_paths("python3");
     let _other = silk.start_logged(python.args(["refusing.py", "serve", HELD]), "other");
-    assert!(within(Duration::from_secs(10), || silk.log("other").contains("ready")), "{}", silk.log("other"));
+    silk.until_says("other", "ready");
     let mut python = silk.on_peer("python3");
     let held = silk.start_logged(python.args(["refusing.py", "hold", &at.to_string(), HELD]), "held");
-    assert!(within(Duration::from_secs(10), || silk.log("held").contains("welcome")), "{}", silk.log("held"));
+    silk.until_says("held", "welcome");
 
     applied(
         silk,

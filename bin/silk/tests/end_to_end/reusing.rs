@@ -49,7 +49,7 @@ fn a_call_that_waits_for_a_closed_socket_does_not_hear_the_next() {
     silk.write("closing.py", CLOSING);
     silk.write("peer.py", PEER);
     let mut server = silk.start_logged(silk.on_paths("python3").arg("closing.py"), "closing");
-    assert!(within(PATIENCE, || silk.log("closing").contains("listening")), "{}", silk.log("closing"));
+    silk.until_says("closing", "listening");
     let peer = silk.on_peer("python3").args(["peer.py", &SERVER.to_string()]).output().unwrap();
     assert!(peer.status.success(), "{}", String::from_utf8_lossy(&peer.stderr));
     assert!(within(PATIENCE, || server.ended().is_some()));

@@ -59,11 +59,6 @@ s.bind((sys.argv[1], 0))
 s.sendto(message(~words & 0xffff), (sys.argv[2], 0))
 ";
 
-pub fn says(silk: &Silk, what: &str) {
-    let said = within(Duration::from_secs(10), || silk.log("silkd").contains(what));
-    assert!(said, "{what}: {}", silk.log("silkd"));
-}
-
 /// Starts the server of files on silk, over both IPs.
 pub fn serve(silk: &Silk) -> Running {
     silk.serve("python3", &[&SITE[..], &["site", "80"]].concat(), 80)
@@ -72,7 +67,7 @@ pub fn serve(silk: &Silk) -> Running {
 /// Starts it on a peer.
 pub fn serve_there(silk: &Silk, mut python: Command, name: &str) -> Running {
     let server = silk.start_logged(python.args(SITE).args(["site", "8080"]), name);
-    assert!(within(Duration::from_secs(10), || silk.log(name).contains("Serving")), "{}", silk.log(name));
+    silk.until_says(name, "Serving");
     server
 }
 
@@ -103,8 +98,8 @@ fn who_is_behind_a_router_of_its_own_is_reached_and_served() {
     let near = &silk.rig.server;
     near.ip(["route", "add", NETWORK, "via", &CLIENT.to_string()]).unwrap();
     near.ip(["-6", "route", "add", NETWORK6, "via", &CLIENT6.to_string()]).unwrap();
-    says(&silk, &format!("{NETWORK} is reached by {CLIENT} now"));
-    says(&silk, &format!("{NETWORK6} is reached by {CLIENT6} now"));
+    silk.until_says("silkd", &format!("{NETWORK} is reached by {CLIENT} now"));
+    silk.until_says("silkd", &format!("{NETWORK6} is reached by {CLIENT6} now"));
     let (_here, _there) = (serve(&silk), serve_there(&silk, silk.on_peer("python3"), "peer"));
     fetch_each(|| silk.on_paths("curl"), FAR, 8080);
     fetch_each(|| silk.on_paths("curl"), FAR6, 8080);
@@ -117,7 +112,7 @@ fn who_is_behind_a_router_of_its_own_is_reached_and_served() {
     fetch_each(|| from(FAR6.into()), SERVER6, 80);
     silk.linux_saw_nothing();
     near.ip(["route", "del", NETWORK]).unwrap();
-    says(&silk, &format!("{NETWORK} is reached by {CLIENT} no longer"));
+    silk.until_says("silkd", &format!("{NETWORK} is reached by {CLIENT} no longer"));
     assert!(!answered(&silk, 80), "there is no way back");
 }
 
@@ -138,9 +133,9 @@ fn the_source_is_that_of_the_route_or_the_one_most_like_the_destination() {
     for (network, by) in &back {
         silk.rig.client.ip(["route", "add", network, "via", by]).unwrap();
     }
-    says(&silk, "fd55::1 is an address of silk's now");
-    says(&silk, "2001:db8:9::1 is an address of silk's now");
-    says(&silk, &format!("what is far is reached by {CLIENT6} over IPv6"));
+    silk.until_says("silkd", "fd55::1 is an address of silk's now");
+    silk.until_says("silkd", "2001:db8:9::1 is an address of silk's now");
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT6} over IPv6"));
     let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
     fetch_each(|| silk.on_paths("curl"), FAR, 8080);
     fetch_each(|| silk.on_paths("curl"), FAR6, 8080);
@@ -157,7 +152,7 @@ fn packets_are_no_larger_than_their_route_says() {
     silk.write("sizes.py", SIZES);
     let near = &silk.rig.server;
     near.ip(["route", "add", NETWORK, "via", &CLIENT.to_string(), "mtu", "1400"]).unwrap();
-    says(&silk, &format!("{NETWORK} is reached by {CLIENT} now"));
+    silk.until_says("silkd", &format!("{NETWORK} is reached by {CLIENT} now"));
     let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
     let sizes = |program: Command| {
         let mut program = program;
@@ -179,13 +174,13 @@ fn what_is_beyond_an_interface_of_linuxs_is_linuxs_to_reach_and_is_answered_wher
     let near = &silk.rig.server;
     near.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
     near.ip(["route", "add", NETWORK, "via", &CLIENT_B.to_string()]).unwrap();
-    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
-    says(&silk, &format!("{NETWORK} is beyond an interface of Linux's now"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT} over IPv4"));
+    silk.until_says("silkd", &format!("{NETWORK} is beyond an interface of Linux's now"));
     let (_here, _there) = (serve(&silk), serve_there(&silk, silk.on_second("python3"), "second"));
     // Silk's own default route leads to nobody who knows of them.
     fetch_each(|| silk.on_paths("curl"), CLIENT_B, 8080);
     let answerer = silk.start_logged(silk.on_second("python3").arg("answer.py"), "answerer");
-    assert!(within(Duration::from_secs(10), || silk.log("answerer").contains("ready")));
+    silk.until_says("answerer", "ready");
     let asked = text(silk.on_paths("python3").args(["ask.py", &CLIENT_B.to_string()]));
     assert_eq!(asked, format!("{CLIENT_B}\n{CLIENT_B}\n"));
     drop(answerer);
@@ -199,17 +194,17 @@ fn nobody_answers_those_who_are_not_to_be_sent_to() {
     be_far(&silk);
     let near = &silk.rig.server;
     near.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
-    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT} over IPv4"));
     let _here = serve(&silk);
     assert!(answered(&silk, 80));
     near.ip(["route", "add", "blackhole", NETWORK]).unwrap();
-    says(&silk, &format!("{NETWORK} is not to be sent to now"));
+    silk.until_says("silkd", &format!("{NETWORK} is not to be sent to now"));
     assert!(!answered(&silk, 80));
     let url = format!("http://{FAR}:8080/1449");
     let refused = said(silk.on_paths("curl").args(["-sS", "--max-time", "5", &url]));
     assert!(!refused.ok);
     near.ip(["route", "del", "blackhole", NETWORK]).unwrap();
-    says(&silk, &format!("{NETWORK} is not to be sent to no longer"));
+    silk.until_says("silkd", &format!("{NETWORK} is not to be sent to no longer"));
     assert!(answered(&silk, 80));
 }
 
@@ -223,7 +218,7 @@ fn who_sends_a_datagram_where_no_way_leads_is_told_as_on_linux() {
     near.ip(["route", "add", "unreachable", "198.51.100.128/25"]).unwrap();
     near.ip(["route", "add", "prohibit", "203.0.113.0/24"]).unwrap();
     near.ip(["-6", "route", "add", "prohibit", NETWORK6]).unwrap();
-    says(&silk, &format!("{NETWORK6} is not to be sent to now"));
+    silk.until_says("silkd", &format!("{NETWORK6} is not to be sent to now"));
     let [near4, near6] = [CLIENT.to_string(), CLIENT6.to_string()];
     let far = [FAR.to_string(), FAR6.to_string(), "2001:db8:10::1".to_owned()];
     let others = ["198.51.100.1", "198.51.100.200", "203.0.113.1", "127.0.0.1", "::1", "fd99:5::1"];
@@ -239,8 +234,8 @@ fn who_sends_a_datagram_where_no_way_leads_is_told_as_on_linux() {
     assert!(count(&nowhere, "ENETUNREACH") >= 20 && count(&nowhere, "sent") >= 40, "{nowhere}");
     near.ip(["route", "add", "default", "via", &near4]).unwrap();
     near.ip(["-6", "route", "add", "default", "via", &near6]).unwrap();
-    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
-    says(&silk, &format!("what is far is reached by {CLIENT6} over IPv6"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT} over IPv4"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT6} over IPv6"));
     assert_eq!(count(&same(), "ENETUNREACH"), 0, "a way has come");
 }
 

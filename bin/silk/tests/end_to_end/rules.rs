@@ -3,7 +3,7 @@
 
 use crate::files::{fetch_each, site};
 use crate::host::{Silk, said, text, within};
-use crate::routes::{ANSWER, ASK, FAR, FAR6, answered_by, be_far, says, serve, serve_there};
+use crate::routes::{ANSWER, ASK, FAR, FAR6, answered_by, be_far, serve, serve_there};
 use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, INTERFACE, SERVER};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -22,8 +22,8 @@ fn a_vpn_that_takes_everything_is_not_gone_around() {
     let near = &silk.rig.server;
     near.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
     near.ip(["-6", "route", "add", "default", "via", &CLIENT6.to_string()]).unwrap();
-    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
-    says(&silk, &format!("what is far is reached by {CLIENT6} over IPv6"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT} over IPv4"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT6} over IPv6"));
     let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
     fetch_each(|| silk.on_paths("curl"), FAR, 8080);
     silk.linux_saw_nothing();
@@ -34,11 +34,11 @@ fn a_vpn_that_takes_everything_is_not_gone_around() {
     near.ip(["rule", "add", "lookup", "main", "suppress_prefixlength", "0"]).unwrap();
     near.ip(["-6", "rule", "add", "not", "fwmark", "51820", "prohibit"]).unwrap();
     near.ip(["-6", "rule", "add", "lookup", "main", "suppress_prefixlength", "0"]).unwrap();
-    says(&silk, "no default route of IPv4 leads over the interface");
-    says(&silk, "no default route of IPv6 leads over the interface");
+    silk.until_says("silkd", "no default route of IPv4 leads over the interface");
+    silk.until_says("silkd", "no default route of IPv6 leads over the interface");
     let _tunnel = serve_there(&silk, silk.on_second("python3"), "tunnel");
     let _answerer = silk.start_logged(silk.on_second("python3").arg("answer.py"), "answerer");
-    assert!(within(Duration::from_secs(10), || silk.log("answerer").contains("ready")));
+    silk.until_says("answerer", "ready");
     let before = silk.log("peer");
     fetch_each(|| silk.on_paths("curl"), FAR, 8080);
     // It answers from the address of its end of the tunnel.
@@ -62,10 +62,10 @@ fn what_carries_an_address_goes_by_the_router_that_its_rules_name() {
     near.ip(["addr", "add", &format!("{OTHER}/32"), "dev", INTERFACE]).unwrap();
     near.ip(["route", "add", "default", "via", &CLIENT.to_string(), "table", "100"]).unwrap();
     silk.rig.client.ip(["route", "add", &format!("{OTHER}/32"), "via", &SERVER.to_string()]).unwrap();
-    says(&silk, &format!("{OTHER} is an address of silk's now"));
+    silk.until_says("silkd", &format!("{OTHER} is an address of silk's now"));
     let (_here, _there) = (serve(&silk), serve_there(&silk, silk.on_peer("python3"), "peer"));
     let _answerer = silk.start_logged(silk.on_paths("python3").arg("answer.py"), "answerer");
-    assert!(within(Duration::from_secs(10), || silk.log("answerer").contains("ready")));
+    silk.until_says("answerer", "ready");
     assert!(!answered_by(&silk, OTHER, 80), "there is no way back");
     near.ip(["rule", "add", "from", &OTHER.to_string(), "lookup", "100"]).unwrap();
     assert!(within(Duration::from_secs(10), || answered_by(&silk, OTHER, 80)), "{}", silk.log("silkd"));
@@ -101,7 +101,7 @@ fn that_a_rule_is_not_followed_is_said_once() {
     silk.start_daemon();
     // What is there at the start has been looked at once more by then.
     silk.rig.server.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
-    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    silk.until_says("silkd", &format!("what is far is reached by {CLIENT} over IPv4"));
     let log = silk.log("silkd");
     assert_eq!(log.matches("1 of Linux's rules").count(), 1, "{log}");
 }

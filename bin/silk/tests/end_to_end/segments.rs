@@ -15,8 +15,7 @@ fn carry(silk: &Silk, receiver: Command, sender: Command, address: &str, how: &[
     let mut receiver = receiver;
     receiver.args(["segments.py", "receive", address, "4100"]).args(how);
     let mut receiver = silk.start_logged(&mut receiver, "receiver");
-    let ready = within(Duration::from_secs(20), || silk.log("receiver").contains("ready"));
-    assert!(ready, "{}", silk.log("receiver"));
+    silk.until_says("receiver", "ready");
     let mut sender = sender;
     assert_eq!(text(sender.args(["segments.py", "send", address, "4100"])), SENT);
     let over = within(Duration::from_secs(25), || receiver.ended().is_some());

@@ -18,9 +18,9 @@ fn start() -> Option<Silk> {
 fn counted(silk: &Silk, how: &str) -> String {
     let mut counter = silk.on_peer("python3");
     let counter = silk.start_logged(counter.args(["several_processes.py", "count", PORT]), "counted");
-    assert!(within(PATIENCE, || silk.log("counted").contains("listening")));
+    silk.until_says("counted", "listening");
     text(silk.on_paths("python3").args(["several_processes.py", how, &CLIENT.to_string(), PORT]));
-    assert!(within(PATIENCE, || silk.log("counted").contains("broken")), "{}", silk.log("counted"));
+    silk.until_says("counted", "broken");
     counter.stop(PATIENCE);
     silk.log("counted").lines().last().unwrap_or_default().to_owned()
 }
@@ -45,7 +45,7 @@ fn each_datagram_is_heard_by_one() {
     let at = SERVER.to_string();
     let mut readers = silk.on_paths("python3");
     let readers = silk.start_logged(readers.args(["several_processes.py", "read", &at, PORT]), "read");
-    assert!(within(PATIENCE, || silk.log("read").contains("reading")), "{}", silk.log("read"));
+    silk.until_says("read", "reading");
     text(silk.on_peer("python3").args(["several_processes.py", "flood", &at, PORT]));
     assert!(within(PATIENCE, || silk.log("read").lines().count() == 2), "{}", silk.log("read"));
     readers.stop(PATIENCE);

@@ -26,7 +26,7 @@ fn serve(silk: &Silk, at: impl Into<IpAddr>, names: &[&str]) -> Running {
 fn serve_by(silk: &Silk, mut python: Command, how: &str, at: impl Into<IpAddr>, names: &[&str]) -> Running {
     let (at, log) = (at.into().to_string(), names[0]);
     let server = silk.start_logged(python.args(["sharing_datagrams.py", how, &at]).args(names), log);
-    assert!(within(PATIENCE, || silk.log(log).contains("ready")), "{}", silk.log(log));
+    silk.until_says(log, "ready");
     assert_eq!(silk.log(log), "ready [] []\n");
     server
 }

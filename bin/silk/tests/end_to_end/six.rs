@@ -36,11 +36,7 @@ fn both(mut python: Command, words: &[&str]) -> String {
 fn serve(silk: &Silk, words: &[&str]) -> silk_testkit::netns::Running {
     let mut python = silk.on_paths("python3");
     let server = silk.start_logged(python.arg("both_families.py").args(words), "server");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("server").contains("ready")),
-        "{}",
-        silk.log("server")
-    );
+    silk.until_says("server", "ready");
     server
 }
 
@@ -100,7 +96,7 @@ fn a_network_of_ipv6_is_a_class() {
         let mut client = silk.on_peer("python3");
         let (from, to) = (source.to_string(), SERVER6.to_string());
         waiting.push(silk.start_logged(client.args(["both_families.py", "wait", &to, "7", &from]), name));
-        assert!(within(Duration::from_secs(10), || silk.log(name).contains("waiting")), "{}", silk.log(name));
+        silk.until_says(name, "waiting");
     }
     let shown = || {
         let paths = silk.connections();
@@ -129,11 +125,7 @@ fn datagrams_from_paths_are_answered() {
     let Some(silk) = start() else { return };
     let mut python = silk.on_peer("python3");
     let _server = silk.start_logged(python.args(["both_families.py", "datagrams", "::", "7"]), "server");
-    assert!(
-        within(Duration::from_secs(10), || silk.log("server").contains("ready")),
-        "{}",
-        silk.log("server")
-    );
+    silk.until_says("server", "ready");
     let said = both(silk.on_paths("python3"), &["send", &CLIENT6.to_string(), "7"]);
     assert_eq!(said.trim(), format!("{SERVER6} hello"));
 }

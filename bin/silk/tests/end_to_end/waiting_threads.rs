@@ -69,7 +69,7 @@ fn all_are_served(server: &str) {
     silk.write("server.py", server);
     silk.write("peer.py", PEER);
     let mut running = silk.start_logged(silk.on_paths("python3").arg("server.py"), "server");
-    assert!(within(PATIENCE, || silk.log("server").contains("waiting")), "{}", silk.log("server"));
+    silk.until_says("server", "waiting");
     let said = text(silk.on_peer("python3").args(["peer.py", &SERVER.to_string(), &PREFERRED.to_string()]));
     assert_eq!(said, "served\n".repeat(3), "{}", silk.log("server"));
     assert!(within(PATIENCE, || running.ended().is_some()));

@@ -23,7 +23,7 @@ fn doing(mut command: Command, what: &[&str]) -> Command {
 /// Starts a server and waits until it listens.
 fn serving(silk: &Silk, command: Command, what: &[&str]) -> Running {
     let server = silk.start_logged(&mut doing(command, what), "serving");
-    assert!(within(PATIENCE, || silk.log("serving").contains("listening")), "{}", silk.log("serving"));
+    silk.until_says("serving", "listening");
     server
 }
 
@@ -82,7 +82,7 @@ fn a_datagram_leaves_from_the_address_that_its_program_says() {
     silk.restart_daemon(PATIENCE);
     let mut python = silk.on_paths("python3");
     let _server = silk.start_logged(python.args(["sending_from.py", "serve", "7"]), "serving");
-    assert!(within(PATIENCE, || silk.log("serving").contains("listening")), "{}", silk.log("serving"));
+    silk.until_says("serving", "listening");
     assert!(silk.log("serving").starts_with("of another IP: Invalid argument"), "{}", silk.log("serving"));
     let all = [SERVER.to_string(), more.into(), SERVER6.to_string(), more6.into()];
     let mut python = silk.on_peer("python3");
