@@ -111,10 +111,9 @@ impl Bell {
     /// This thread is about to sleep until it is written: it gets the priority of what wakes it, if the daemon knows it: from its first
     /// `accept`, or, where it waits for datagrams (`serves_datagrams`), from now on.
     pub fn name_sleeper(&self, serves_datagrams: bool) {
-        let Some(shared) = self.shared() else { return };
-        let number =
-            if serves_datagrams { thread::record().map(|(number, _)| number) } else { thread::number() };
-        shared.thread.store(number.map_or(0, |number| number + 1), Relaxed);
+        if let Some(shared) = self.shared() {
+            shared.thread.store(thread::as_sleeper(serves_datagrams), Relaxed);
+        }
     }
 
     /// Changes are only marked.

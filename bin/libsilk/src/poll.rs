@@ -2,6 +2,7 @@
 //! knowing of them; a mixed or a large set waits in the kernel with this thread's bell added.
 
 use crate::bell::{Bell, Clapper};
+use crate::datagram_io;
 use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::family;
@@ -11,7 +12,7 @@ use crate::nameless::{self, Call};
 use crate::readiness;
 use crate::real;
 use crate::signals::{self, Held};
-use crate::socket::Found;
+use crate::socket::{Found, Role};
 use crate::state;
 use crate::table::{self, Entry};
 use crate::wait::{self, Deadline, asleep, nap};
@@ -185,6 +186,9 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
         let mut words = Vec::with_capacity(count);
         for (place, socket) in ours(fds) {
             let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
+            if socket.role() == Role::Datagram {
+                datagram_io::name_sleeper(slot);
+            }
             words.push(wait::word(slot));
             readiness::announce(&socket, slot, u32::from(one.events.cast_unsigned()));
         }
@@ -284,6 +288,7 @@ unsafe fn with_bell(
     let watched: Vec<_> = ours(fds).filter_map(|(_, socket)| socket.slot().ok()).collect();
     let bell = if watched.is_empty() { None } else { own.bell() };
     if let Some(bell) = bell {
+        bell.name_sleeper(ours(fds).any(|(_, socket)| socket.role() == Role::Datagram));
         watched.iter().for_each(|slot| bell.watch(slot, true));
     }
     let answer = sleep_in_kernel(fds, deadline, mask, (bell, call));

@@ -1,6 +1,6 @@
 //! This thread's record in the arena: by which the daemon knows whom to wake in `accept`,
 //! hands it connections and follows it with priorities. Asked for at the first `accept`, or where
-//! it first sleeps at an event set with datagram sockets, and given back when the thread ends.
+//! it first sleeps for datagrams, and given back when the thread ends.
 
 use crate::clock::now;
 use crate::family;
@@ -62,6 +62,13 @@ pub fn step_down() {
 /// The number of this thread's record, if it has one; it is not asked for.
 pub fn number() -> Option<u32> {
     RECORD.try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process())).ok()?
+}
+
+/// This thread as a word names it that says who sleeps, its number plus one; zero: the daemon does not know it. It does from its first
+/// `accept` on, or, where it waits for datagrams (`serves_datagrams`), from now on.
+pub fn as_sleeper(serves_datagrams: bool) -> u32 {
+    let number = if serves_datagrams { record().map(|(number, _)| number) } else { number() };
+    number.map_or(0, |number| number + 1)
 }
 
 /// This thread's record, if it has one.

@@ -1,4 +1,4 @@
-"""Servers around an event set, and their clients.
+"""Servers, most of them around an event set, and their clients.
 
 The first waits until each of its clients has written, and then prints, answer by answer, of whom the set
 tells it; its client writes from each of the given sources, all at once.
@@ -12,9 +12,9 @@ from them in turn.
 ordering.py follow PORT
 ordering.py ask ADDRESS PORT SOURCE...
 
-The third says the same to each datagram; its client sends one after the other.
+The third says the same to each datagram, for which it waits in one of five ways; its client sends one after the other.
 
-ordering.py answer PORT
+ordering.py answer HOW PORT
 ordering.py say ADDRESS PORT COUNT
 """
 import os
@@ -73,15 +73,24 @@ def scheduling():
     return f"{os.sched_getscheduler(0)} {os.sched_getparam(0).sched_priority}".encode()
 
 
-def answer(port):
+def answer(how, port):
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     datagrams.bind(("0.0.0.0", port))
-    events = select.epoll()
-    events.register(datagrams, select.EPOLLIN)
+    events, several, pipe = select.epoll(), select.poll(), os.pipe()
+    for each in (events, several):
+        each.register(datagrams, select.EPOLLIN)
+    wait = {
+        "recv": lambda: None,
+        "epoll": events.poll,
+        "poll": several.poll,
+        "select": lambda: select.select([datagrams], [], []),
+        "select with a pipe": lambda: select.select([datagrams, pipe[0]], [], []),
+    }
     print("bound", flush=True)
     while True:
-        events.poll()
-        datagrams.sendto(scheduling(), datagrams.recvfrom(1)[1])
+        wait[how]()
+        _, asker = datagrams.recvfrom(1)
+        datagrams.sendto(scheduling(), asker)
 
 
 def say(address, port, count):
@@ -109,8 +118,8 @@ match sys.argv[1:]:
         write(address, int(port), sources)
     case ["follow", port]:
         follow(int(port))
-    case ["answer", port]:
-        answer(int(port))
+    case ["answer", how, port]:
+        answer(how, int(port))
     case ["say", address, port, count]:
         say(address, int(port), int(count))
     case ["ask", address, port, *sources]:

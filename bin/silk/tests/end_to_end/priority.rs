@@ -177,13 +177,18 @@ fn a_thread_that_waits_for_datagrams_has_the_priority_of_their_class() {
     let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
     let Some(silk) = Silk::start_with(&device, classes) else { return };
     silk.write("ordering.py", ORDERING);
-    for (port, expected) in [("4070", "1 14"), ("4071", "0 0")] {
-        let _server = silk.start_logged(silk.on_paths("python3").args(["ordering.py", "answer", port]), port);
-        silk.until_says(port, "bound");
-        let mut client = silk.on_peer("python3");
-        let said = text(client.args(["ordering.py", "say", &SERVER.to_string(), port, "3"]));
-        if has_real_time(&silk) {
-            assert_eq!(said, format!("{expected}\n").repeat(3), "port {port}");
+    let ports = [("4070", "1 14"), ("4071", "0 0")];
+    for how in ["recv", "epoll", "poll", "select", "select with a pipe"] {
+        for (port, expected) in ports {
+            let mut server = silk.on_paths("python3");
+            let server = silk.start_logged(server.args(["ordering.py", "answer", how, port]), port);
+            silk.until_says(port, "bound");
+            let mut client = silk.on_peer("python3");
+            let said = text(client.args(["ordering.py", "say", &SERVER.to_string(), port, "3"]));
+            if has_real_time(&silk) {
+                assert_eq!(said, format!("{expected}\n").repeat(3), "{how}, port {port}");
+            }
+            drop(server);
         }
     }
 }

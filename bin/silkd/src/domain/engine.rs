@@ -376,9 +376,12 @@ impl Engine {
         }
         let Some(wake) = news else { return };
         let served_by = self.thread_of(name);
+        let has_datagrams = wake.threads && self.core.port.datagrams(id).is_some();
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
-        if wake.threads {
+        if has_datagrams {
+            family.wake_for_datagrams(name.slot, slot);
+        } else if wake.threads {
             family.wake_sleepers(name.slot, served_by);
         }
         if wake.bells {

@@ -31,6 +31,8 @@ enum Waking {
         slot: u32,
         /// The thread that serves it.
         served_by: Option<u32>,
+        /// That thread follows the class of what wakes it.
+        leads: bool,
     },
     /// An event set.
     Bell(u32),
@@ -206,7 +208,13 @@ impl FamilyEnd {
     /// Every thread that sleeps on a socket is to be woken. `served_by` is the thread that
     /// serves it, whose wake-up is timed (SILK Table 2).
     pub fn wake_sleepers(&self, slot: u32, served_by: Option<u32>) {
-        self.waking.borrow_mut().push(Waking::Sleepers { slot, served_by });
+        self.waking.borrow_mut().push(Waking::Sleepers { slot, served_by, leads: false });
+    }
+
+    /// The same of a datagram socket, where the thread that said last that it sleeps follows the class of what wakes it.
+    pub fn wake_for_datagrams(&self, number: u32, slot: &Slot) {
+        let served_by = slot.thread.load(Relaxed).checked_sub(1);
+        self.waking.borrow_mut().push(Waking::Sleepers { slot: number, served_by, leads: true });
     }
 
     /// The event sets that watch a socket are to be told.
@@ -229,15 +237,15 @@ impl FamilyEnd {
         }
     }
 
-    /// Whether a thread waits for news of a socket at an event set, or did last, that runs at the priority of this class or a higher one.
+    /// Whether a thread waits for datagrams of a socket, or did last, that runs at the priority of this class or a higher one.
     pub fn is_awaited_by(&self, slot: u32, rank: usize) -> bool {
-        let mut is_so = false;
-        if let Some(slot) = self.arena.slot(slot) {
-            self.each_bell(slot, |_, shared| {
-                let own = shared.thread.load(Relaxed).checked_sub(1).and_then(|thread| self.rank_of(thread));
-                is_so |= own.is_some_and(|own| own >= rank);
-            });
-        }
+        let Some(slot) = self.arena.slot(slot) else { return false };
+        let runs_so = |sleeper: &AtomicU32| {
+            let own = sleeper.load(Relaxed).checked_sub(1).and_then(|thread| self.rank_of(thread));
+            own.is_some_and(|own| own >= rank)
+        };
+        let mut is_so = runs_so(&slot.thread);
+        self.each_bell(slot, |_, shared| is_so |= runs_so(&shared.thread));
         is_so
     }
 
@@ -304,8 +312,11 @@ impl FamilyEnd {
                     record.wake.fetch_add(1, SeqCst);
                     wake::wake(&record.wake, 1);
                 }
-                Waking::Sleepers { slot, served_by } => {
+                Waking::Sleepers { slot, served_by, leads } => {
                     let Some(slot) = self.arena.slot(slot) else { continue };
+                    if let Some((thread, delivery)) = served_by.zip(lead).filter(|_| leads) {
+                        self.lead(thread, true, delivery);
+                    }
                     if let Some(record) = served_by.and_then(|n| self.arena.thread(n)) {
                         record.woken_at.store(clock::now().nanos(), Relaxed);
                     }
@@ -315,8 +326,9 @@ impl FamilyEnd {
                 Waking::Bell(number) => {
                     let event = self.bells.get(number as usize).and_then(Option::as_ref);
                     if let (Some(shared), Some(event)) = (self.arena.bell(number), event) {
-                        if let Some(delivery) = lead {
-                            self.lead(shared, delivery);
+                        if let Some((thread, delivery)) = shared.thread.load(Relaxed).checked_sub(1).zip(lead)
+                        {
+                            self.lead(thread, shared.armed.load(SeqCst) != 0, delivery);
                         }
                         woke.kept_waiting |=
                             wake::is_to_be_woken(&shared.armed) && !ringing.notify(event.as_fd());
@@ -327,12 +339,11 @@ impl FamilyEnd {
         woke
     }
 
-    /// The thread that sleeps on a bell follows the class that rings it. One that is awake
+    /// A thread follows the class of what it is woken for. One that is not `asleep` there
     /// is raised, but not lowered: it may be about to serve who raised it.
-    fn lead(&self, bell: &Bell, delivery: Delivery) {
-        let Some(thread) = bell.thread.load(Relaxed).checked_sub(1) else { return };
+    fn lead(&self, thread: u32, asleep: bool, delivery: Delivery) {
         let Delivery { rank, base, extend_to } = delivery;
-        if bell.armed.load(SeqCst) != 0 || self.rank_of(thread).is_none_or(|own| own < rank) {
+        if asleep || self.rank_of(thread).is_none_or(|own| own < rank) {
             self.extend(thread, base, extend_to.unwrap_or(0), rank);
         }
     }
