@@ -21,7 +21,7 @@ use crate::thread;
 use crate::wait::{Change, Deadline, announce, asleep, nap, sleep, word};
 use libc::{sockaddr, socklen_t};
 use silk_stream::wake::{self, Woken};
-use silk_stream::{Listener, Thread, kind, request};
+use silk_stream::{Listener, Thread, kind, named, request};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -385,7 +385,7 @@ fn adopt(call: Call<'_>, Taken { slot: number, rank, mut place, _inside }: Taken
     crate::options::inherit_foreign(from, [listening, fd]);
     // The record of this thread, if it has one: the daemon raises its priority for the
     // connection, and counts its time for it.
-    slot.thread.store(thread::record().map_or(0, |(number, _)| number + 1), SeqCst);
+    slot.thread.store(named::word(thread::record().map(|(number, _)| number)), SeqCst);
     socket.serve(number, slot.generation.load(Relaxed), Role::Stream);
     shutdown::inherit(from, socket, (number, slot), family);
     if rank.is_some_and(|rank| rank > 0) {

@@ -108,11 +108,10 @@ impl Bell {
         shared.set.is_marked()
     }
 
-    /// This thread is about to sleep until it is written: it gets the priority of what wakes it, if the daemon knows it: from its first
-    /// `accept`, or, where it waits for datagrams (`serves_datagrams`), from now on.
-    pub fn name_sleeper(&self, serves_datagrams: bool) {
+    /// This thread is about to sleep until it is written: it follows what wakes it, among it datagrams or not; `None`: it does not.
+    pub fn name_sleeper(&self, follows: Option<bool>) {
         if let Some(shared) = self.shared() {
-            shared.thread.store(thread::as_sleeper(serves_datagrams), Relaxed);
+            shared.thread.store(follows.map_or(0, thread::as_sleeper), Relaxed);
         }
     }
 

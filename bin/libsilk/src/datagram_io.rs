@@ -77,13 +77,8 @@ fn has_news(socket: &Found, slot: &Slot) -> bool {
     state::arrived(slot) > 0 || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
 }
 
-/// This thread is about to sleep until a datagram comes: it gets the priority of what wakes it.
-pub fn name_sleeper(slot: &Slot) {
-    slot.thread.store(thread::as_sleeper(true), Relaxed);
-}
-
 fn sleep(socket: &Found, slot: &Slot, limit: Deadline) -> Answer<()> {
-    name_sleeper(slot);
+    thread::name_sleeper(true, [slot]);
     wait::sleep(socket, slot, Change::Readable(1), limit, |slot| has_news(socket, slot))
 }
 

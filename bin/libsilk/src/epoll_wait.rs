@@ -159,7 +159,7 @@ fn sleep(
     // In the real set others may be asleep as well.
     let is_public = bed == epfd && inner.own_bell().is_some();
     if let Some(bell) = inner.own_bell() {
-        bell.name_sleeper(inner.has_datagrams());
+        bell.name_sleeper(Some(inner.has_datagrams()));
         if bell.arm() || is_public && !bell.enter() {
             bell.disarm();
             return Ok(());

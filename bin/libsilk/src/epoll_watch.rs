@@ -51,7 +51,7 @@ pub fn show_held(set: &Epoll, inner: &mut Inner, epfd: c_int) {
     let mut has_news = inner.has_news();
     if !has_news && let Some(bell) = inner.own_bell() {
         bell.hush();
-        bell.name_sleeper(inner.has_datagrams());
+        bell.name_sleeper(Some(inner.has_datagrams()));
         if bell.arm() {
             has_news = inner.has_news();
         }

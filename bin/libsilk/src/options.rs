@@ -27,7 +27,7 @@ use crate::unserved;
 use crate::wishes;
 use libc::socklen_t;
 use silk_control::{Kind, Reply, Request, SILK_PRIORITY, SOL_SILK};
-use silk_stream::{option, request};
+use silk_stream::{named, option, request};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
@@ -242,7 +242,7 @@ fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {
         && let Some((number, _)) = crate::thread::record()
     {
         // Whoever asks serves the socket: the daemon lets it follow the path's priority.
-        slot.thread.store(number + 1, SeqCst);
+        slot.thread.store(named::word(Some(number)), SeqCst);
     }
     let (slot, generation) = socket.name();
     match family::ask(&Request::SetPriority { slot, generation, priority }, &[])? {

@@ -2,7 +2,6 @@
 //! knowing of them; a mixed or a large set waits in the kernel with this thread's bell added.
 
 use crate::bell::{Bell, Clapper};
-use crate::datagram_io;
 use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::family;
@@ -15,6 +14,7 @@ use crate::signals::{self, Held};
 use crate::socket::{Found, Role};
 use crate::state;
 use crate::table::{self, Entry};
+use crate::thread;
 use crate::wait::{self, Deadline, asleep, nap};
 use libc::{pollfd, sigset_t, timespec};
 use silk_stream::wake::Woken;
@@ -77,6 +77,14 @@ const FEW: usize = 100;
 /// The sockets of ours in a program's array.
 fn ours(fds: &[pollfd]) -> impl Iterator<Item = (usize, Found)> {
     fds.iter().enumerate().filter_map(|(place, one)| Some((place, table::served(one.fd)?)))
+}
+
+/// Whether who waits for these follows the class of what wakes it, and if so, whether it waits for datagrams. Who waits for one
+/// connection serves that, and whoever accepts others has their priority by that.
+fn follows(fds: &[pollfd]) -> Option<bool> {
+    let roles = || ours(fds).map(|(_, socket)| socket.role());
+    let datagrams = roles().any(|role| role == Role::Datagram);
+    (datagrams || roles().filter(|role| *role == Role::Stream).nth(1).is_some()).then_some(datagrams)
 }
 
 /// Whether it is a socket of ours, or a set that may have some.
@@ -186,11 +194,11 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
         let mut words = Vec::with_capacity(count);
         for (place, socket) in ours(fds) {
             let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
-            if socket.role() == Role::Datagram {
-                datagram_io::name_sleeper(slot);
-            }
             words.push(wait::word(slot));
             readiness::announce(&socket, slot, u32::from(one.events.cast_unsigned()));
+        }
+        if let Some(datagrams) = follows(fds) {
+            thread::name_sleeper(datagrams, ours(fds).filter_map(|(_, socket)| socket.slot().ok()));
         }
         let is_whole = words.len() == count;
         // Counted before the last look: who changes something then knows that somebody sleeps.
@@ -200,7 +208,7 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
             (ready, limit.map(|limit| nap(&words, true, limit)))
         });
         match woken {
-            Some(Woken::Changed) => crate::thread::report_wake_if_known(),
+            Some(Woken::Changed) => thread::report_wake_if_known(),
             Some(Woken::Refused) => return Ok(None),
             Some(Woken::Interrupted) => return Err(libc::EINTR),
             Some(Woken::TimedOut) => feel_pulse(),
@@ -288,7 +296,7 @@ unsafe fn with_bell(
     let watched: Vec<_> = ours(fds).filter_map(|(_, socket)| socket.slot().ok()).collect();
     let bell = if watched.is_empty() { None } else { own.bell() };
     if let Some(bell) = bell {
-        bell.name_sleeper(ours(fds).any(|(_, socket)| socket.role() == Role::Datagram));
+        bell.name_sleeper(follows(fds));
         watched.iter().for_each(|slot| bell.watch(slot, true));
     }
     let answer = sleep_in_kernel(fds, deadline, mask, (bell, call));

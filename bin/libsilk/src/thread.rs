@@ -5,7 +5,7 @@
 use crate::clock::now;
 use crate::family;
 use silk_control::{Reply, Request};
-use silk_stream::Thread;
+use silk_stream::{Slot, Thread, named};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -64,11 +64,18 @@ pub fn number() -> Option<u32> {
     RECORD.try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process())).ok()?
 }
 
-/// This thread as a word names it that says who sleeps, its number plus one; zero: the daemon does not know it. It does from its first
-/// `accept` on, or, where it waits for datagrams (`serves_datagrams`), from now on.
+/// This thread is about to sleep until something wakes it whose priority it gets: as a word names it ([`named`]), zero if the daemon
+/// does not know it. It does from its first `accept` on, or, where it waits for datagrams (`serves_datagrams`), from now on.
 pub fn as_sleeper(serves_datagrams: bool) -> u32 {
-    let number = if serves_datagrams { record().map(|(number, _)| number) } else { number() };
-    number.map_or(0, |number| number + 1)
+    named::word(if serves_datagrams { record().map(|(number, _)| number) } else { number() })
+}
+
+/// The same in the slots of what it waits for.
+pub fn name_sleeper<'s>(serves_datagrams: bool, slots: impl IntoIterator<Item = &'s Slot>) {
+    let sleeper = as_sleeper(serves_datagrams);
+    if sleeper != 0 {
+        slots.into_iter().for_each(|slot| slot.thread.store(sleeper | named::FOLLOWS, Relaxed));
+    }
 }
 
 /// This thread's record, if it has one.

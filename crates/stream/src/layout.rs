@@ -18,7 +18,7 @@ use crate::tcp_info::SharedInfo;
 use crate::urgent::Urgent;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x000b_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x000c_0000_4b4c_4953;
 /// By which the programs of a family tell one domain's executor that sockets have work.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -38,7 +38,7 @@ pub struct Bell {
     /// Set by the program before it sleeps in the kernel; an executor that swaps it from one
     /// to zero writes the set's eventfd.
     pub armed: AtomicU32,
-    /// The thread that sleeps there, or did last: its record, plus one; zero: it has none. It
+    /// The thread that sleeps there, or did last ([`crate::named`]). It
     /// gets the priority of what wakes it.
     pub thread: AtomicU32,
     /// How many of its process's threads sleep where another process may come to sleep too.

@@ -120,6 +120,22 @@ pub mod waiting {
     pub const ASLEEP: u32 = 4;
 }
 
+/// How a word names a thread's record: its number plus one; zero names none.
+pub mod named {
+    /// The thread waits for datagrams, or for several sockets: it follows the class of what wakes it (SILK §3.3).
+    pub const FOLLOWS: u32 = 1 << 31;
+
+    /// The word for a record, or for none.
+    pub fn word(number: Option<u32>) -> u32 {
+        number.map_or(0, |number| number + 1)
+    }
+
+    /// The record that a word names.
+    pub fn number(word: u32) -> Option<u32> {
+        (word & !FOLLOWS).checked_sub(1)
+    }
+}
+
 /// Bits of [`Slot::options`].
 pub mod option {
     /// `TCP_NODELAY`.
@@ -288,7 +304,7 @@ pub struct Slot {
     pub request: AtomicU32,
     /// Process that holds the socket ([`crate::OWNER_QUEUED`], [`crate::OWNER_NOBODY`]).
     pub owner: AtomicU32,
-    /// Thread record that serves it, plus one; zero when none does.
+    /// Which thread serves it, or has said last that it waits for it ([`named`]).
     pub thread: AtomicU32,
     /// Bits of [`option`].
     pub options: AtomicU32,

@@ -6,10 +6,10 @@ tells it; its client writes from each of the given sources, all at once.
 ordering.py serve PORT CLIENTS
 ordering.py write ADDRESS PORT SOURCE...
 
-The second says to each byte how it is scheduled; its client keeps a connection for each source and asks
-from them in turn.
+The second says to each byte how it is scheduled, and waits for them in one of three ways; its client keeps a connection for
+each source and asks from them in turn.
 
-ordering.py follow PORT
+ordering.py follow HOW PORT
 ordering.py ask ADDRESS PORT SOURCE...
 
 The third says the same to each datagram, for which it waits in one of five ways; its client sends one after the other.
@@ -52,10 +52,12 @@ def write(address, port, sources):
         connection.recv(1)
 
 
-def follow(port):
+def follow(how, port):
     listener = socket.create_server(("0.0.0.0", port))
-    events = select.epoll()
+    events, pipe = select.epoll() if how == "epoll" else select.poll(), os.pipe()
     events.register(listener, select.EPOLLIN)
+    if how == "poll with a pipe":
+        events.register(pipe[0], select.EPOLLIN)
     connections = {}
     while True:
         for number, _ in events.poll():
@@ -66,6 +68,7 @@ def follow(port):
             elif connections[number].recv(1):
                 connections[number].send(scheduling())
             else:
+                events.unregister(number)
                 connections.pop(number).close()
 
 
@@ -116,8 +119,8 @@ match sys.argv[1:]:
         serve(int(port), int(clients))
     case ["write", address, port, *sources]:
         write(address, int(port), sources)
-    case ["follow", port]:
-        follow(int(port))
+    case ["follow", how, port]:
+        follow(how, int(port))
     case ["answer", how, port]:
         answer(how, int(port))
     case ["say", address, port, count]:

@@ -159,14 +159,18 @@ fn an_event_set_tells_of_the_preferred_first_and_of_few_others_at_a_time() {
 fn a_thread_that_waits_for_events_follows_who_wakes_it() {
     let Some(silk) = daemon() else { return };
     silk.write("ordering.py", ORDERING);
-    let _server = silk.serve("python3", &["ordering.py", "follow", "7"], 7);
-    let (preferred, standard) = (PREFERRED.to_string(), CLIENT.to_string());
-    let mut client = silk.on_peer("python3");
-    client.args(["ordering.py", "ask", &SERVER.to_string(), "7"]);
-    client.args([&standard, &preferred, &standard, &preferred, &preferred, &standard]);
-    let said = text(&mut client);
-    if has_real_time(&silk) {
-        assert_eq!(said.lines().collect::<Vec<_>>(), ["0 0", "1 14", "0 0", "1 14", "1 14", "0 0"]);
+    for (how, port) in [("epoll", 7), ("poll", 8), ("poll with a pipe", 9)] {
+        let at = port.to_string();
+        let _server = silk.serve("python3", &["ordering.py", "follow", how, &at], port);
+        let (preferred, standard) = (PREFERRED.to_string(), CLIENT.to_string());
+        let mut client = silk.on_peer("python3");
+        client.args(["ordering.py", "ask", &SERVER.to_string(), &at]);
+        client.args([&standard, &preferred, &standard, &preferred, &preferred, &standard]);
+        let said = text(&mut client);
+        if has_real_time(&silk) {
+            let said: Vec<_> = said.lines().collect();
+            assert_eq!(said, ["0 0", "1 14", "0 0", "1 14", "1 14", "0 0"], "{how}");
+        }
     }
 }
 

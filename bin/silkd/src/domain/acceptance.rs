@@ -8,7 +8,7 @@
 
 use crate::domain::delivery::Delivery;
 use crate::domain::family_end::FamilyEnd;
-use silk_stream::{Listener, OWNER_NOBODY, Slot, THREADS, waiting, wake};
+use silk_stream::{Listener, OWNER_NOBODY, Slot, THREADS, named, waiting, wake};
 use std::sync::atomic::Ordering::SeqCst;
 
 /// What became of a connection.
@@ -44,7 +44,7 @@ pub fn bring(
     if on_record.waiting.load(SeqCst) & waiting::READ != 0
         && wake::take_sleepers(&on_record.waiting, waiting::READ)
     {
-        family.wake_sleepers(on, None);
+        family.wake_sleepers(on, on_record, None);
     }
     family.ring_bells(on, on_record);
     Brought::Queued
@@ -66,7 +66,7 @@ fn hand_over(
         // A thread we may not raise is served all the same, at its own priority.
         family.extend(number, base, priority, rank);
         record.owner.store(thread.process, SeqCst);
-        record.thread.store(number + 1, SeqCst);
+        record.thread.store(named::word(Some(number)), SeqCst);
         if shared.handed.compare_exchange(0, slot + 1, SeqCst, SeqCst).is_err() {
             // It holds one it has not taken yet: it will come back for a queue's.
             record.owner.store(OWNER_NOBODY, SeqCst);

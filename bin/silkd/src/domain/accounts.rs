@@ -4,6 +4,7 @@
 use crate::between::names::SocketName;
 use crate::domain::delivery::Delivery;
 use crate::domain::engine::Engine;
+use silk_stream::named;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
@@ -38,7 +39,7 @@ impl Engine {
         let delivery = self.delivery();
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
-        let Some(thread) = slot.thread.load(SeqCst).checked_sub(1).filter(|n| family.thread(*n).is_some())
+        let Some(thread) = named::number(slot.thread.load(SeqCst)).filter(|n| family.thread(*n).is_some())
         else {
             return;
         };

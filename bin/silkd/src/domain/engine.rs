@@ -376,13 +376,10 @@ impl Engine {
         }
         let Some(wake) = news else { return };
         let served_by = self.thread_of(name);
-        let has_datagrams = wake.threads && self.core.port.datagrams(id).is_some();
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
-        if has_datagrams {
-            family.wake_for_datagrams(name.slot, slot);
-        } else if wake.threads {
-            family.wake_sleepers(name.slot, served_by);
+        if wake.threads {
+            family.wake_sleepers(name.slot, slot, served_by);
         }
         if wake.bells {
             family.ring_bells(name.slot, slot);

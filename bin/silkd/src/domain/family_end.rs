@@ -9,7 +9,7 @@ use crate::threads::priority;
 use crate::threads::ringing::Ringing;
 use silk_executor::clock;
 use silk_instant::Instant;
-use silk_stream::{Arena, BELLS, Bell, Listener, Pool, Slot, THREADS, wake};
+use silk_stream::{Arena, BELLS, Bell, Listener, Pool, Slot, THREADS, named, wake};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -206,15 +206,12 @@ impl FamilyEnd {
     }
 
     /// Every thread that sleeps on a socket is to be woken. `served_by` is the thread that
-    /// serves it, whose wake-up is timed (SILK Table 2).
-    pub fn wake_sleepers(&self, slot: u32, served_by: Option<u32>) {
-        self.waking.borrow_mut().push(Waking::Sleepers { slot, served_by, leads: false });
-    }
-
-    /// The same of a datagram socket, where the thread that said last that it sleeps follows the class of what wakes it.
-    pub fn wake_for_datagrams(&self, number: u32, slot: &Slot) {
-        let served_by = slot.thread.load(Relaxed).checked_sub(1);
-        self.waking.borrow_mut().push(Waking::Sleepers { slot: number, served_by, leads: true });
+    /// serves it, whose wake-up is timed (SILK Table 2); one that has said that it follows what wakes it counts as that.
+    pub fn wake_sleepers(&self, number: u32, slot: &Slot, served_by: Option<u32>) {
+        let said = slot.thread.load(Relaxed);
+        let leads = said & named::FOLLOWS != 0;
+        let served_by = if leads { named::number(said) } else { served_by };
+        self.waking.borrow_mut().push(Waking::Sleepers { slot: number, served_by, leads });
     }
 
     /// The event sets that watch a socket are to be told.
@@ -241,7 +238,7 @@ impl FamilyEnd {
     pub fn is_awaited_by(&self, slot: u32, rank: usize) -> bool {
         let Some(slot) = self.arena.slot(slot) else { return false };
         let runs_so = |sleeper: &AtomicU32| {
-            let own = sleeper.load(Relaxed).checked_sub(1).and_then(|thread| self.rank_of(thread));
+            let own = named::number(sleeper.load(Relaxed)).and_then(|thread| self.rank_of(thread));
             own.is_some_and(|own| own >= rank)
         };
         let mut is_so = runs_so(&slot.thread);
@@ -254,7 +251,7 @@ impl FamilyEnd {
     pub fn tell_of_end(&self, number: u32, slot: &Slot, threads: bool, served_by: Option<u32>) {
         let pressing = self.waking.borrow().pressing;
         if threads {
-            self.wake_sleepers(number, served_by);
+            self.wake_sleepers(number, slot, served_by);
         }
         self.ring_bells(number, slot);
         self.waking.borrow_mut().pressing = pressing;
@@ -326,7 +323,7 @@ impl FamilyEnd {
                 Waking::Bell(number) => {
                     let event = self.bells.get(number as usize).and_then(Option::as_ref);
                     if let (Some(shared), Some(event)) = (self.arena.bell(number), event) {
-                        if let Some((thread, delivery)) = shared.thread.load(Relaxed).checked_sub(1).zip(lead)
+                        if let Some((thread, delivery)) = named::number(shared.thread.load(Relaxed)).zip(lead)
                         {
                             self.lead(thread, shared.armed.load(SeqCst) != 0, delivery);
                         }

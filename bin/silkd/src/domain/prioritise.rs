@@ -6,6 +6,7 @@ use crate::domain::engine::Engine;
 use silk_control::Refusal;
 use silk_path::{Attr, PathId};
 use silk_sched::Member;
+use silk_stream::named;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -85,7 +86,7 @@ impl Engine {
             return;
         }
         let Some(family) = self.families.get(&name.family) else { return };
-        let said = family.arena.slot(name.slot).and_then(|slot| slot.thread.load(SeqCst).checked_sub(1));
+        let said = family.arena.slot(name.slot).and_then(|slot| named::number(slot.thread.load(SeqCst)));
         let Some(socket) = self.sockets.find(name) else { return };
         let before = socket.thread().map(|(thread, _)| thread);
         // Whoever asks says that it serves the socket.
