@@ -7,6 +7,7 @@ use crate::control::Asked;
 use crate::errno::Answer;
 use crate::error_queue;
 use crate::groups;
+use crate::lanes;
 use crate::own_turn::OwnTurn;
 use crate::settings::flag;
 use crate::socket::{Found, Socket, shape, shut};
@@ -74,7 +75,7 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Arrived> 
 
 /// Whether who receives is told something.
 fn has_news(socket: &Found, slot: &Slot) -> bool {
-    state::arrived(slot) > 0 || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
+    lanes::have_any(slot) || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
 }
 
 fn sleep(socket: &Found, slot: &Slot, limit: Deadline) -> Answer<()> {
@@ -96,18 +97,23 @@ pub fn until_news(socket: &Found, limit: Deadline) -> Answer<()> {
 fn take(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
     let _turn = OwnTurn::reading(socket);
     // Who closes it waits from here on.
-    let slot = socket.slot()?;
+    let own = socket.slot()?;
     loop {
+        let peeks = flags & libc::MSG_PEEK != 0;
+        let first = if peeks { lanes::first_to_look_at } else { lanes::first_to_read };
+        let (number, slot) = first(socket, own);
         let there = state::arrived(slot);
         if there == 0 {
             return Ok(None);
         }
+        lanes::follow(own, slot);
         let ring = state::receive_ring(slot)?;
         let read = slot.rx_read.load(Relaxed);
         let popped = pop_datagram(ring, read, there);
         let (mut arrived, mut next) = (None, slot.rx_write.load(Acquire));
         // What is not one of the daemon's records: the ring is emptied.
         if let Some((datagram, at, behind)) = popped {
+            lanes::note(socket, datagram.peer, number);
             let (one, end) = (take_one(datagram, (ring, at), into), read.wrapping_add(there));
             let coalesces =
                 socket.settings.has_flag(flag::COALESCE) && one.whole > 0 && one.copied == one.whole;
@@ -117,9 +123,11 @@ fn take(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>>
                 next = take_more(one, ring, (next, end), into);
             }
         }
-        let peeks = flags & libc::MSG_PEEK != 0 && arrived.is_some();
-        let is_whole =
-            if peeks { slot.rx_read.load(Relaxed) == read } else { advance(socket, slot, read, next) };
+        let is_whole = if peeks && arrived.is_some() {
+            slot.rx_read.load(Relaxed) == read
+        } else {
+            advance(number, slot, read, next)
+        };
         // As for a byte stream, a signal's handler may have received in the middle of this.
         if is_whole {
             return Ok(arrived);
@@ -347,6 +355,12 @@ const PORTION: u32 = 24 << 10;
 
 /// Writes the record; `false` when there is no room.
 fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<bool> {
+    if let Some(lane) = lanes::to(socket, socket.slot()?, sent.peer)
+        && lanes::send(socket, lane, sent, from)
+    {
+        give_way(lane.1);
+        return Ok(true);
+    }
     let turn = WritersTurn::take(socket)?;
     let slot = turn.slot();
     let space = sent.space(from.total() as u32);
@@ -356,10 +370,14 @@ fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<bool> {
     let placed = state::send_ring(slot).map(push);
     claim.publish(if placed == Ok(true) { space } else { 0 });
     ring(socket, slot);
-    let is_much = state::unsent(slot) >= PORTION;
     drop(turn);
-    if is_much && thread::is_raised() {
+    give_way(slot);
+    placed
+}
+
+/// A raised thread lets its path's executor run where much waits for it.
+fn give_way(slot: &Slot) {
+    if state::unsent(slot) >= PORTION && thread::is_raised() {
         std::thread::yield_now();
     }
-    placed
 }

@@ -5,6 +5,7 @@ use crate::close;
 use crate::errno::{Answer, check};
 use crate::gate;
 use crate::internal;
+use crate::lanes;
 use crate::numbers;
 use crate::real;
 use crate::shared::Alteration;
@@ -194,7 +195,9 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
     let listens = socket.role() == Role::Listener;
     let answer = match request {
         libc::FIONREAD | libc::TIOCOUTQ | NOT_SENT if listens => return Err(libc::EINVAL),
-        libc::FIONREAD if socket.role() == Role::Datagram => state::next_length(slot),
+        libc::FIONREAD if socket.role() == Role::Datagram => {
+            state::next_length(lanes::first_to_look_at(socket, slot).1)
+        }
         libc::FIONREAD => urgent::before_mark(socket, slot),
         libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),
         AT_MARK if socket.role() != Role::Datagram => u32::from(urgent::is_at_mark(socket, slot)),

@@ -69,6 +69,7 @@ mod heap;
 mod inode;
 mod instead;
 mod internal;
+mod lanes;
 mod last_thread;
 mod listener;
 mod lock;

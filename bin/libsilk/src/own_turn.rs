@@ -86,6 +86,18 @@ impl<'a> OwnTurn<'a> {
     }
 }
 
+impl OwnTurn<'_> {
+    /// Whether this is the turn of a signal's handler that may have come in the middle of a write to the same socket.
+    pub fn interrupts(&self, socket: &Socket) -> bool {
+        let is_write = |noted: &Cell<Option<(u32, Doing)>>| {
+            noted
+                .get()
+                .is_some_and(|(index, doing)| index == socket.index() && !matches!(doing, Doing::Receiving))
+        };
+        MINE.with(|mine| mine.get(..self._noted.at).is_none_or(|outer| outer.iter().any(is_write)))
+    }
+}
+
 /// The thread, which has the turn to write to `socket`, is counted among its writers, or not any more.
 #[inline]
 pub fn note_counted(socket: &Socket, is_counted: bool) {

@@ -2,6 +2,7 @@
 //! `datagram_poll` would.
 
 use crate::error_queue;
+use crate::lanes;
 use crate::listener;
 use crate::socket::{Role, Socket, shape, shut};
 use crate::state;
@@ -86,7 +87,7 @@ fn datagram(socket: &Socket, slot: &Slot) -> u32 {
     if state::is_dead() {
         ready |= HUNG_UP | OUT;
     }
-    if state::arrived(slot) > 0 {
+    if lanes::have_any(slot) {
         ready |= IN;
     }
     let shut = socket.shut.load(Relaxed);

@@ -132,7 +132,7 @@ fn take(socket: &Found, into: &Vectors, skip: usize, len: usize, flags: c_int) -
             slot.rx_read.load(Relaxed) == from
         } else {
             next.note_read(socket, to);
-            advance(socket, slot, from, to)
+            advance(socket.name().0, slot, from, to)
         };
         if is_whole {
             return Ok(len);
@@ -142,15 +142,19 @@ fn take(socket: &Found, into: &Vectors, skip: usize, len: usize, flags: c_int) -
 
 /// Gives the bytes of the receive ring between two indices back, and rings when the peer waits for a window. `false`: a
 /// signal's handler has done so in the middle of what the caller did, and nothing has happened.
-pub fn advance(socket: &Socket, slot: &Slot, from: u32, to: u32) -> bool {
+pub fn advance(number: u32, slot: &Slot, from: u32, to: u32) -> bool {
     // Sequentially consistent, so that of this and the daemon's setting of the note one sees
     // the other.
     if slot.rx_read.compare_exchange(from, to, SeqCst, Relaxed).is_err() {
         return false;
     }
     let note = slot.rx_note.load(SeqCst);
-    if note != 0 && free(slot.rx_write.load(Relaxed), to, slot.rx_size.load(Relaxed)) >= note {
-        ring(socket, slot);
+    let has_room = |note| free(slot.rx_write.load(Relaxed), to, slot.rx_size.load(Relaxed)) >= note;
+    if note != 0
+        && has_room(note)
+        && let Some(family) = family::joined()
+    {
+        family.ring(number, slot);
     }
     true
 }

@@ -48,8 +48,8 @@ pub fn is_raised() -> bool {
     known().is_some_and(|thread| thread.extended.load(Relaxed) > 0)
 }
 
-/// The daemon is gone: this thread gives the priority of a path back, which nobody else would take from it any more.
-#[cold]
+/// This thread gives the priority of a path back, if it has one: the daemon is gone, and nobody else would take it any more, or it serves somebody
+/// else next.
 pub fn step_down() {
     if let Some(thread) = known().filter(|thread| thread.extended.load(Relaxed) > 0) {
         thread.extended.store(0, Relaxed);

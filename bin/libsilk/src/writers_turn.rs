@@ -29,7 +29,7 @@ impl<'a> WritersTurn<'a> {
     pub fn take(socket: &'a Found) -> Answer<Self> {
         let turn = OwnTurn::writing(socket);
         let slot = socket.slot()?;
-        vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| wait(slot, seen));
+        vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| until_vacated(slot, seen));
         note_counted(socket, true);
         Ok(Self { socket, slot, _turn: turn })
     }
@@ -49,9 +49,9 @@ impl<'a> WritersTurn<'a> {
     }
 }
 
-/// Waits a moment; whether it is of any use.
+/// Waits a moment for the memory of a send ring; whether it is of any use.
 #[cold]
-fn wait(slot: &Slot, seen: u32) -> bool {
+pub fn until_vacated(slot: &Slot, seen: u32) -> bool {
     wake::wait(&slot.tx_vacating, seen, Some(MOMENT));
     family::joined().inspect(|family| Family::feel_pulse(family));
     !state::is_dead()

@@ -20,6 +20,16 @@ pub fn set_scheduler(tid: u32, policy: libc::c_int, priority: libc::c_int) -> io
     check(unsafe { libc::sched_setscheduler(tid, policy, &parameters) }).map(drop)
 }
 
+/// The policy of a thread (`sched_getscheduler(2)`).
+///
+/// # Errors
+/// The kernel's.
+pub fn scheduler_of(tid: u32) -> io::Result<libc::c_int> {
+    let tid = libc::pid_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: takes a number.
+    check(unsafe { libc::sched_getscheduler(tid) })
+}
+
 /// Keeps the calling thread on these CPUs.
 ///
 /// # Errors

@@ -60,8 +60,8 @@ pub struct Thread {
     /// by the thread.
     pub handed: AtomicU32,
     /// The class whose priority the daemon has given the thread, as its place among the
-    /// accept queues plus one; zero: its own priority. A thread with a priority must not take
-    /// a connection of a lower class by itself.
+    /// accept queues plus one; zero: its own priority, which a thread that gives that of a class back says itself. A thread with
+    /// a priority must not take a connection of a lower class by itself.
     pub extended: AtomicU32,
     /// Kernel thread id, by the program, for people.
     pub tid: AtomicU32,

@@ -33,6 +33,8 @@ pub mod status {
     pub const SPARE: u32 = 32;
     /// The peer's FIN has come, and not only a failure that ends all.
     pub const FIN_CAME: u32 = 64;
+    // The daemon keeps them in a byte.
+    const _: () = assert!(FIN_CAME <= u8::MAX as u32);
 }
 
 /// Bits of [`Slot::request`], written by the program and taken by the daemon.
@@ -243,7 +245,7 @@ pub struct Slot {
     pub rx_size: AtomicU32,
     /// Size of the send ring, bytes. It only ever grows.
     pub tx_size: AtomicU32,
-    /// The listener record of a listening socket.
+    /// The listener record of a listening socket; of a datagram socket [`Slot::lane`].
     pub listener: AtomicU32,
     /// How many processes hold the socket; one means a close needs no message.
     pub holders: AtomicU32,
@@ -335,6 +337,14 @@ pub struct Slot {
     /// The index at which the newest [`crate::Reference`] of the send ring begins, with every bit
     /// inverted, so that zero means none at first; by the program, before [`Slot::tx_write`].
     pub tx_reference: AtomicU32,
+}
+
+impl Slot {
+    /// The slot of a datagram socket's first lane, or of the lane behind a lane, plus one; zero: there is none. A lane has rings and a path of
+    /// its own, for a class that is more important than the socket's; the most important come first. By the daemon.
+    pub fn lane(&self) -> &AtomicU32 {
+        &self.listener
+    }
 }
 
 #[cfg(all(test, not(loom)))]

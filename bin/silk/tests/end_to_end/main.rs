@@ -33,6 +33,7 @@ mod hostile;
 mod interfaces;
 mod iperf;
 mod itself;
+mod lanes;
 mod last_holder;
 mod listening;
 mod many_paths;

@@ -39,7 +39,7 @@ fn answers(silk: &Silk, source: Ipv4Addr, commands: &[&str]) -> Vec<String> {
 }
 
 /// Whether the machine lets the daemon schedule threads in real time.
-fn has_real_time(silk: &Silk) -> bool {
+pub fn has_real_time(silk: &Silk) -> bool {
     !silk.log("silkd").contains("cannot be scheduled")
 }
 

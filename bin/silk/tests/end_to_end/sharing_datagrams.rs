@@ -162,3 +162,17 @@ fn a_program_takes_over_from_another_that_is_killed() {
     signal(&[first.id()], "KILL");
     assert!(within(PATIENCE, || answers() == ["new".into()].into()), "{:?}", answers());
 }
+
+#[test]
+fn a_port_is_free_as_soon_as_its_socket_is_closed() {
+    const AGAIN: &str = "import socket
+for n in range(2000):
+    six = n % 3 == 0
+    end = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
+    end.bind(('::' if six else '0.0.0.0', 4090))
+    end.close()
+print('each had it')
+";
+    let Some(silk) = Silk::start() else { return };
+    assert_eq!(text(silk.on_paths("python3").args(["-c", AGAIN])), "each had it\n");
+}

@@ -12,7 +12,7 @@ use crate::between::thread_end::ThreadEnd;
 use crate::between::watch::{Doorbell, Watch};
 use crate::classes::Classes;
 use crate::recipes::Recipe;
-use silk_control::Report;
+use silk_control::{Report, SlotNumber};
 use silk_modules::Standing;
 use silk_modules::filter::Filter;
 use silk_path::classify::Refused;
@@ -156,6 +156,19 @@ pub enum Command {
         /// Waits until it is obeyed.
         answer: Arc<Answer>,
     },
+    /// A datagram socket that another domain serves has a lane in this one.
+    Lane {
+        /// The lane.
+        socket: SocketName,
+        /// The socket's slot.
+        of: SlotNumber,
+        /// The lane's rings.
+        rings: Rings,
+        /// The socket's local ends.
+        locals: Vec<Endpoint>,
+    },
+    /// A lane hears nothing any more.
+    Deafen(SocketName),
     /// No datagram socket is bound to this port any more.
     Deserted {
         /// The port.

@@ -2,7 +2,7 @@
 
 use crate::between::names::{FamilyIndex, SocketName};
 use silk_control::{Refusal, Reply, SlotNumber};
-use silk_path::Advertised;
+use silk_path::{Advertised, Endpoint};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// What an executor tells the control thread.
@@ -54,6 +54,17 @@ pub enum Event {
         peer: u64,
         /// What it is told.
         reply: Reply,
+    },
+    /// This domain passes datagrams to the less important domain of the sockets that hear them.
+    Lane {
+        /// Where they were sent to.
+        local: Endpoint,
+        /// How many there were.
+        passed: u32,
+        /// The domain of those sockets.
+        home: usize,
+        /// This one.
+        domain: usize,
     },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
     Resolve {

@@ -13,4 +13,6 @@ pub struct Reported {
     pub report: Report,
     /// What the program is told.
     pub quoted: Option<Box<Quoted>>,
+    /// The domain of the datagram socket passes it to its lanes, of which only the paths hear it.
+    pub to_lane: bool,
 }

@@ -11,6 +11,7 @@ use crate::between::sockets::Rings;
 use crate::between::watch::Doorbell;
 use crate::binding::Sides;
 use crate::control::files::Places;
+use crate::control::lanes::Lanes;
 use crate::control::ports::Held;
 use crate::control::spares::{Book, Habit};
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
@@ -46,6 +47,8 @@ pub struct Family {
     /// Sockets that have a name at the control thread: bound, listening, connecting,
     /// datagram, and accepted ones with several holders.
     pub sockets: BTreeMap<SlotNumber, Socket>,
+    /// The lanes of those of them that have any.
+    pub lanes: BTreeMap<SlotNumber, Lanes>,
     /// Sockets made ready for those that connect often.
     pub spares: Book,
     /// The files that they may send by reference.
@@ -92,6 +95,10 @@ pub struct Socket {
     pub state: State,
     /// Who holds it.
     pub holders: Vec<ProcessNumber>,
+    /// Its program chose its port.
+    pub chose_port: bool,
+    /// It is a datagram socket that hears one peer alone.
+    pub has_peer: bool,
     /// Its rings, once it has them (an accepted connection's are its executor's).
     pub rings: Option<Rings>,
 }
@@ -138,6 +145,7 @@ impl Family {
             processes: BTreeMap::new(),
             founders: 0,
             sockets: BTreeMap::new(),
+            lanes: BTreeMap::new(),
             spares: Book::default(),
             files: Places::default(),
             bells_ring: true,

@@ -1,6 +1,7 @@
 //! The control thread: lifelines in, orders out. It decides who serves what, and is never on the path of data.
 
 pub mod attaching;
+pub mod binding_later;
 pub mod closing_apart;
 pub mod control_socket;
 pub mod departed;
@@ -11,6 +12,7 @@ pub mod files;
 pub mod giving_back;
 pub mod groups;
 pub mod joining;
+pub mod lanes;
 pub mod leaving;
 pub mod low_ports;
 pub mod making_spares;

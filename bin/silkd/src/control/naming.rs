@@ -62,6 +62,7 @@ impl Server {
                 ),
             });
         }
+        let chose_port = local.port() != 0;
         let places = self.settings.reserve_at(local.ip(), sides);
         let held = self.ports.take(kind, (local, sides), &places, share)?;
         let local = Endpoint::new(local.ip(), held.port);
@@ -69,6 +70,8 @@ impl Server {
             self.new_slot(family, process, kind, Some((local, held))).inspect_err(|_| {
                 self.ports.give_back(&held);
             })?;
+        let known = self.families.get_mut(&family).and_then(|known| known.sockets.get_mut(&slot));
+        known.into_iter().for_each(|socket| socket.chose_port = chose_port);
         if kind == Kind::Datagram {
             self.take_port_of_group(local);
             let opened = self.open_datagram(family, slot, local, None, answer);
@@ -108,8 +111,20 @@ impl Server {
         if let Some(local) = local {
             store_address(&record.local, local);
         }
+        record.lane().store(0, SeqCst);
         let holders = vec![process];
-        let socket = Socket { kind, generation, local, held, state: State::Bound, holders, rings: None };
+        let (state, rings) = (State::Bound, None);
+        let socket = Socket {
+            kind,
+            generation,
+            local,
+            held,
+            state,
+            holders,
+            chose_port: false,
+            has_peer: false,
+            rings,
+        };
         known.sockets.insert(slot, socket);
         Ok((slot, generation))
     }
@@ -196,7 +211,7 @@ impl Server {
     }
 
     /// The ends of a datagram socket whose address is `local` now.
-    fn datagram_ends(&self, name: SocketName, local: Endpoint) -> Vec<Endpoint> {
+    pub(crate) fn datagram_ends(&self, name: SocketName, local: Endpoint) -> Vec<Endpoint> {
         let known = self.families.get(&name.family).and_then(|f| f.sockets.get(&name.slot));
         let whole = known.filter(|socket| socket.local == Some(local) && local.ip().is_unspecified());
         whole.map_or_else(|| vec![local], |socket| Self::ends(local, socket.sides()))
@@ -418,9 +433,14 @@ impl Server {
         peer: Option<Endpoint>,
         answer: &Arc<Answer>,
     ) -> Result<(), Refusal> {
-        let open = self.families.get(&family).and_then(|f| f.sockets.get(&slot)).map(|s| (s.rings, s.state));
+        let known = self.families.get_mut(&family).and_then(|f| f.sockets.get_mut(&slot));
+        let open = known.map(|socket| {
+            socket.has_peer = peer.is_some();
+            (socket.rings, socket.state)
+        });
         if let Some((Some(rings), State::Served { domain })) = open {
             let socket = SocketName { family, slot };
+            self.deafen_lanes(socket);
             let locals = self.datagram_ends(socket, local);
             self.tell_of_datagram((socket, rings), (&locals, peer), (domain, false), answer);
             return Ok(());
@@ -470,6 +490,9 @@ impl Server {
                 self.tell_all(|| Command::Close { socket: name, generation, died });
             }
             State::Leaving { .. } => {}
+        }
+        if socket.kind == Kind::Datagram {
+            self.close_lanes(name);
         }
         // A socket keeps its port until the executors have done with it.
         if !matches!(socket.state, State::Served { .. } | State::Leaving { .. }) {

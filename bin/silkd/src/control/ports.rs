@@ -15,6 +15,7 @@ use silk_path::Endpoint;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where a socket has its port. An address that means any stands for all of silk's at these sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,23 @@ impl Reservation {
     fn admits(&self, kind: Kind, share: Share) -> bool {
         let both = self.shared.and(share);
         both.port || both.address && (kind == Kind::Datagram || self.listening == 0)
+    }
+}
+
+/// How often, and how long, an executor is waited for that has Linux's socket of a port in its hands.
+const MOMENTS: u32 = 20;
+const MOMENT: Duration = Duration::from_micros(50);
+
+/// Ends Linux's socket of a datagram port that is given back, whose next owner may ask for it at once. An executor that just looks at it has it for
+/// some microseconds.
+fn let_go(mut linux: Arc<Reserved>) {
+    linux.give_back();
+    for _ in 0..MOMENTS {
+        match Arc::try_unwrap(linux) {
+            Ok(_) => return,
+            Err(held) => linux = held,
+        }
+        std::thread::sleep(MOMENT);
     }
 }
 
@@ -243,6 +261,7 @@ impl Ports {
 
     /// One socket uses the port no longer.
     pub fn give_back(&mut self, held: &Held) {
+        let mut ended: Vec<Arc<Reserved>> = Vec::new();
         for key in held.keys() {
             let Some(taken) = self.taken.get_mut(&key) else { continue };
             taken.users -= 1;
@@ -250,12 +269,19 @@ impl Ports {
                 taken.peers.swap_remove(at);
             }
             if taken.users == 0
-                && let Some(taken) = self.taken.remove(&key)
-                && taken.turns
+                && let Some(mut taken) = self.taken.remove(&key)
             {
-                self.rest(held, taken);
+                if taken.turns {
+                    self.rest(held, taken);
+                } else if held.kind == Kind::Datagram {
+                    // One may hold the port at both IPs.
+                    let of_both = |linux: &Arc<Reserved>| ended.iter().any(|other| Arc::ptr_eq(other, linux));
+                    let linux = taken.linux.take().filter(|linux| !of_both(linux));
+                    ended.extend(linux);
+                }
             }
         }
+        ended.into_iter().for_each(let_go);
     }
 
     /// A port nobody uses, where Linux does not choose (the address is silk's alone): the

@@ -94,7 +94,7 @@ impl Server {
     }
 
     /// A request of an attached process, which takes what it needs of what came beside it; `None` where it has no answer.
-    fn serve(
+    pub(crate) fn serve(
         &mut self,
         number: u64,
         family: u32,
@@ -176,7 +176,9 @@ impl Server {
                 let bind = |server: &mut Self, answer: &_| {
                     server.bind(family, process, kind, (local, only_v6), share, answer)
                 };
-                return self.when_obeyed(number, bind);
+                let reply = self.when_obeyed(number, bind);
+                let again = Request::Bind { kind, local, reuse_address, reuse_port, only_v6 };
+                return if self.binds_later(number, (family, process), again, &reply) { None } else { reply };
             }
             Request::Listen { slot, generation, backlog, defer_accept } => {
                 let (of, terms) = ((slot, generation), (backlog, defer_accept));

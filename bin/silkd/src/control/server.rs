@@ -4,6 +4,8 @@
 
 use crate::between::command::{Command, Orders};
 use crate::between::event::Event;
+use crate::between::names::SocketName;
+use crate::control::binding_later::Later;
 use crate::control::closing_apart::ClosingApart;
 use crate::control::control_socket;
 use crate::control::departed::Departed;
@@ -78,6 +80,8 @@ pub struct Server {
     pub(crate) deaf: BTreeMap<u64, Instant>,
     /// What is not looked at for now, of them and the control socket.
     pub(crate) aside: BTreeSet<u64>,
+    /// Who waits for a port whose socket is being closed.
+    pub(crate) later: Vec<Later>,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
     /// Families that are gone while connections of theirs go on.
@@ -169,6 +173,7 @@ impl Server {
             next_peer: FIRST_LIFELINE,
             deaf: BTreeMap::new(),
             aside: BTreeSet::new(),
+            later: Vec::new(),
             families: BTreeMap::new(),
             next_family: 0,
             departed: BTreeMap::new(),
@@ -292,21 +297,8 @@ impl Server {
                 }
                 Event::Disconnected { name } => _ = self.has_left(name),
                 Event::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
-                Event::SocketGone { name } => {
-                    self.departed_gone(name.family, name.slot);
-                    let known = self.families.get_mut(&name.family);
-                    let gone = known.and_then(|known| {
-                        let socket = known.sockets.remove(&name.slot)?;
-                        known.return_rings(socket.rings);
-                        known.pool.return_slot(name.slot);
-                        Some(socket)
-                    });
-                    if let Some(socket) = gone {
-                        self.give_port_back(&socket);
-                        self.answer_in_vain(&socket);
-                    }
-                    self.leave_groups(name);
-                }
+                Event::SocketGone { name } => self.socket_gone(name),
+                Event::Lane { local, passed, home, domain } => self.make_lane((local, passed), home, domain),
                 Event::Prioritised { peer, outcome } => {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);
@@ -329,6 +321,30 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// An executor has ended a socket.
+    fn socket_gone(&mut self, name: SocketName) {
+        let name = match self.lane_gone(name) {
+            Some(Some(of)) => of,
+            Some(None) => return,
+            None if self.has_lanes_left(name) => return,
+            None => name,
+        };
+        self.departed_gone(name.family, name.slot);
+        let known = self.families.get_mut(&name.family);
+        let gone = known.and_then(|known| {
+            let socket = known.sockets.remove(&name.slot)?;
+            known.return_rings(socket.rings);
+            known.pool.return_slot(name.slot);
+            Some(socket)
+        });
+        if let Some(socket) = gone {
+            self.give_port_back(&socket);
+            self.answer_in_vain(&socket);
+        }
+        self.leave_groups(name);
+        self.bind_now();
     }
 
     fn hear_neighbours(&mut self, device: u8) {

@@ -2,6 +2,7 @@
 //! socket lives in one domain; frames for it that another class's ring received are passed
 //! on, a bounded number at a time.
 
+use crate::between::event::Event as Told;
 use crate::between::names::SocketName;
 use crate::between::reserved::PortHold;
 use crate::between::sockets::Rings;
@@ -50,7 +51,7 @@ const LAST_WORDS: usize = 1024;
 fn options_of(end: &mut SocketEnd) -> impl Iterator<Item = Bell> + use<> {
     let _ = end.new_service();
     end.told.hops = 0;
-    options_in(end.slot())
+    options_in(end.socket_slot())
 }
 
 /// The options that a socket's program has set.
@@ -100,11 +101,7 @@ impl Engine {
         let Some(end) = kept.or_else(fresh) else { return };
         let sender = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
         let class = self.classes.class_of(sender, 0, local.port());
-        let mut attrs = Attrs::new()
-            .with(Attr::Local(local))
-            .with(Attr::ProtId(ipv4::UDP.into()))
-            .with(Attr::InputQueue(self.input_queue(class)))
-            .with(Attr::Class(class as u8));
+        let mut attrs = self.attrs_of(local, class);
         if let Some(sharing) = hold.sharing {
             attrs = attrs.with(Attr::Shared(sharing));
         }
@@ -124,6 +121,58 @@ impl Engine {
         let path = self.sockets.find(name).and_then(|socket| socket.path);
         if let (Some(first), Some(linux)) = (path, &hold.linux) {
             self.hear_linux(name, first, linux);
+        }
+    }
+
+    /// What the path of a datagram socket is told.
+    fn attrs_of(&self, local: Endpoint, class: usize) -> Attrs {
+        Attrs::new()
+            .with(Attr::Local(local))
+            .with(Attr::ProtId(ipv4::UDP.into()))
+            .with(Attr::InputQueue(self.input_queue(class)))
+            .with(Attr::Class(class as u8))
+    }
+
+    /// A datagram socket that another domain serves has a lane in this one, or that hears again.
+    pub fn open_lane(
+        &mut self,
+        (name, rings): (SocketName, Rings),
+        of: u32,
+        locals: &[Endpoint],
+        now: Instant,
+    ) {
+        let (Some(local), Some(top)) = (locals.first(), self.top()) else { return };
+        let known = self.sockets.find(name);
+        if known.as_ref().is_some_and(|lane| lane.path.is_some()) {
+            return;
+        }
+        let kept = known.and_then(|lane| lane.end.take());
+        let fresh = || {
+            let mut end = SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings)?;
+            end.be_lane_of(of);
+            Some(Box::new(end))
+        };
+        let Some(end) = kept.or_else(fresh) else { return };
+        let is_own = |(_, domain): &(_, usize)| *domain == self.domain;
+        let class = self.classes.classes.iter().position(is_own).unwrap_or(self.classes.default);
+        let attrs = self.attrs_of(*local, class);
+        self.put_on_path(name, top, attrs, class, end, now);
+        if let [_, other] = locals {
+            self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);
+        }
+    }
+
+    /// A lane hears nothing any more. What it has heard waits for the program.
+    pub fn deafen(&mut self, name: SocketName, now: Instant) {
+        let Some(id) = self.sockets.find(name).and_then(|lane| lane.path) else { return };
+        let Some(mut end) = self.core.port.take_datagrams(id) else { return };
+        self.send_what_is_there((id, name), &mut end, now);
+        self.drop_twin(name, now);
+        self.destroy(id, now);
+        // The program sends nothing over it.
+        end.change_status(0, status::CONNECTED);
+        if let Some(lane) = self.sockets.find(name) {
+            (lane.path, lane.end) = (None, Some(end));
         }
     }
 
@@ -241,7 +290,9 @@ impl Engine {
     pub(crate) fn send_datagrams(&mut self, id: PathId, now: Instant) {
         let Some(mut end) = self.core.port.take_datagrams(id) else { return };
         let (name, asked) = (end.name(), end.slot().request.swap(0, SeqCst));
-        note_moved(&mut self.core.port.moved, name);
+        note_moved(&mut self.core.port.moved, end.socket());
+        // A lane is not told of its socket's options.
+        let asked = if end.is_lane() { asked | request::OPTIONS | request::WISHES } else { asked };
         if asked & request::OPTIONS != 0 {
             end.want_what_is_asked();
             if let Some(service) = end.new_service() {
@@ -249,7 +300,7 @@ impl Engine {
             }
         }
         if asked & (request::WISHES | request::OPTIONS) != 0 {
-            self.tell_paths_of(name, Bell::Wishes(crate::domain::wishes::of(end.slot())), now);
+            self.tell_paths_of(name, Bell::Wishes(crate::domain::wishes::of(end.socket_slot())), now);
             end.told.hops = 0;
         }
         let mut left = SENDING;
@@ -358,17 +409,20 @@ impl Engine {
             self.send_what_is_there((id, name), end, now);
         }
         self.core.port.sources.forget(name);
+        let is_lane = end.as_ref().is_some_and(|end| end.is_lane());
         let locals = [Some(id), twin].map(|id| self.core.paths.path(id?)?.state.attrs.local());
         self.drop_twin(name, now);
         self.end_hearing_linux(id, now);
         let cpu = self.served(name);
         self.core.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);
-        for local in locals.into_iter().flatten() {
+        for local in locals.into_iter().flatten().filter(|_| !is_lane) {
             self.leave_home(local);
         }
         if let Some(end) = end {
             self.free(&end);
+            // Somebody may wait for its port.
+            self.wake_control();
         }
     }
 
@@ -391,11 +445,18 @@ impl Engine {
         let home = self.core.home_of(frame);
         let bytes = self.core.device.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
-        let hears = || udp_destination(bytes).and_then(|local| self.homes.find(local));
+        let local = if home.is_some() { None } else { udp_destination(bytes) };
+        let hears = || self.homes.find(local?);
         let domain = home.or_else(hears).ok_or(DropReason::NoPath)?;
         let sibling =
             self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
-        sibling.pass(bytes, frame.device, checksum_of(frame))
+        let passed = sibling.pass(bytes, frame.device, checksum_of(frame));
+        if let Some(local) = local.filter(|_| domain < self.domain)
+            && let Some(passed) = self.homes.note_passed(local)
+        {
+            self.tell_control(Told::Lane { local, passed, home: domain, domain: self.domain });
+        }
+        passed
     }
 
     /// An answer to ARP or neighbour discovery arrives in one domain; another may have asked.

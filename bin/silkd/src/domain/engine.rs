@@ -366,7 +366,7 @@ impl Engine {
         {
             end.enlarge(&mut family.pool, self.largest_ring);
         }
-        let (name, read_meanwhile) = (end.name(), end.ask_for_room());
+        let (name, program, read_meanwhile) = (end.name(), end.socket(), end.ask_for_room());
         let news = end.take_news();
         if read_meanwhile {
             if let Some(socket) = self.sockets.find(name) {
@@ -376,13 +376,13 @@ impl Engine {
         }
         let Some(wake) = news else { return };
         let served_by = self.thread_of(name);
-        let Some(family) = self.families.get(&name.family) else { return };
-        let Some(slot) = family.arena.slot(name.slot) else { return };
+        let Some(family) = self.families.get(&program.family) else { return };
+        let Some(slot) = family.arena.slot(program.slot) else { return };
         if wake.threads {
-            family.wake_sleepers(name.slot, slot, served_by);
+            family.wake_sleepers(program.slot, slot, served_by);
         }
         if wake.bells {
-            family.ring_bells(name.slot, slot);
+            family.ring_bells(program.slot, slot);
         }
     }
 

@@ -186,9 +186,13 @@ impl FamilyEnd {
     pub fn extend(&self, number: u32, base: i32, path_priority: u32, rank: usize) -> bool {
         let Some(thread) = self.thread(number) else { return false };
         let (shown, class) = if path_priority == 0 { (0, 0) } else { (path_priority + 1, rank as u32 + 1) };
-        if self.priorities.get(number as usize).is_none_or(|known| known.load(SeqCst) == shown) {
+        let said = self.arena.thread(number).map(|record| record.extended.load(SeqCst));
+        // It gives a priority back by itself where it serves somebody else next.
+        let has_stepped_down = said == Some(0) && class != 0;
+        let is_so = self.priorities.get(number as usize).is_none_or(|known| known.load(SeqCst) == shown);
+        if is_so && !has_stepped_down {
             // A path of another class may have been raised to the same priority.
-            if self.arena.thread(number).is_some_and(|record| record.extended.load(SeqCst) != class) {
+            if said.is_some_and(|said| said != class) {
                 self.note_priority(number, shown, class);
             }
             return true;

@@ -5,14 +5,20 @@ use silk_path::Endpoint;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which domain serves the datagram sockets that are bound to an address, or to any, and a port.
+/// Which domain serves the datagram sockets that are bound to an address, or to any, and a port, and how many datagrams were passed to it.
 #[derive(Default)]
-pub(crate) struct Homes(BTreeMap<(u16, IpAddr), usize>);
+pub(crate) struct Homes(BTreeMap<(u16, IpAddr), Home>);
+
+#[derive(Clone, Copy)]
+struct Home {
+    domain: usize,
+    passed: u32,
+}
 
 impl Homes {
     /// Those that are bound to `local` are that domain's.
     pub fn enter(&mut self, local: Endpoint, domain: usize) {
-        self.0.insert((local.port(), local.ip()), domain);
+        self.0.insert((local.port(), local.ip()), Home { domain, passed: 0 });
     }
 
     /// Nobody is bound to it any more.
@@ -30,8 +36,19 @@ impl Homes {
 
     /// Whose those are that hear what is sent to `local`.
     pub fn find(&self, local: Endpoint) -> Option<usize> {
-        let at = |address| self.0.get(&(local.port(), address)).copied();
+        let at = |address| self.0.get(&(local.port(), address)).map(|home| home.domain);
         at(local.ip()).or_else(|| at(any_like(local.ip())))
+    }
+
+    /// A datagram was passed to them. The how manieth it was, if a lane is to be asked for: at the first, and each time that they have doubled.
+    pub fn note_passed(&mut self, local: Endpoint) -> Option<u32> {
+        let mut place = (local.port(), local.ip());
+        if !self.0.contains_key(&place) {
+            place.1 = any_like(local.ip());
+        }
+        let home = self.0.get_mut(&place)?;
+        home.passed = home.passed.saturating_add(1);
+        Some(home.passed).filter(|passed| passed.is_power_of_two())
     }
 }
 
@@ -51,6 +68,8 @@ mod tests {
         assert_eq!([one, other, any].map(|local| homes.find(local)), [Some(1), Some(2), Some(2)]);
         assert_eq!(homes.find(Endpoint::new(Ipv6Addr::LOCALHOST, 53)), None);
         homes.leave(one);
+        let asked: Vec<u32> = (0..16).filter_map(|_| homes.note_passed(one)).collect();
+        assert_eq!((asked, homes.note_passed(Endpoint::new(one.ip(), 54))), (vec![1, 2, 4, 8, 16], None));
         assert_eq!(homes.find(one), Some(2));
         homes.leave(any);
         assert_eq!(homes.find(one), None);

@@ -214,7 +214,7 @@ impl Engine {
                 self.conclude(id, now);
             }
             Request::Report { udp, local, remote, report, quoted } => {
-                self.reported(udp, Reported { local, remote, report, quoted }, now);
+                self.reported(udp, Reported { local, remote, report, quoted, to_lane: false }, now);
             }
             Request::Arrived { device, mut frame, checksum } => {
                 self.reassembled(&mut frame, device, checksum, now);

@@ -64,8 +64,12 @@ pub fn obey(engine: &mut Engine, command: Command) {
             if opened || domain != engine.domain || engine.sockets.get(socket).is_some() {
                 engine.open_datagram((socket, rings), &locals, peer, domain, &hold, now);
             }
+            // Whoever is answered may give the port back at once.
+            drop(hold);
             drop(answer);
         }
+        Command::Lane { socket, of, rings, locals } => engine.open_lane((socket, rings), of, &locals, now),
+        Command::Deafen(socket) => engine.deafen(socket, now),
         Command::Deserted { port, at } => engine.homes.desert(port, at),
         Command::Scout { socket, rings, recipe, answer } => {
             engine.open_scout(socket, rings, &recipe, now);

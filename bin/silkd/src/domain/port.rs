@@ -158,7 +158,7 @@ impl Port for DomainPort {
         let to = msg.meta.local.ip();
         if to.is_multicast() {
             let alone = end.hears_joined_alone(to);
-            if !self.sources.hears(end.name(), msg.meta.remote.ip(), to, alone) {
+            if !self.sources.hears(end.socket(), msg.meta.remote.ip(), to, alone) {
                 return Err(DropReason::GroupSource);
             }
         }
@@ -168,7 +168,7 @@ impl Port for DomainPort {
         let interface = self.over_linux.or(self.interfaces.get(device).copied()).unwrap_or(0);
         let details = Some(Details { at: msg.meta.arrival.nanos(), to: msg.meta.local.ip(), interface });
         let received = Received { peer: msg.meta.remote.into(), way, details };
-        note_moved(&mut self.moved, end.name());
+        note_moved(&mut self.moved, end.socket());
         let fits = end.push_datagram(received, &[msg.bytes(), first, second]);
         if fits { Ok(()) } else { Err(DropReason::SocketFull) }
     }

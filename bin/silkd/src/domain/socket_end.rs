@@ -30,12 +30,14 @@ const LEAST_ROOM: u32 = 2304;
 pub struct SocketEnd {
     /// Whose socket it is; its slot is in both halves.
     family: FamilyIndex,
+    /// The slot of its socket's program: its own, or, of a lane, that of the socket it is of.
+    of: u32,
     /// Bits of [`status`]. Ours; the slot has a copy.
-    status: u32,
+    status: u8,
     /// `IP_TOS` as the path has it, and the hops that the last datagram asked for.
     pub told: Way,
     /// What the network has told of the connection since the peer last answered; 0: nothing.
-    soft_error: i32,
+    soft_error: i16,
     /// Something is to be told that no level counts: an error that ends nothing, or urgent data.
     tells_anyway: bool,
     /// The program writes no more.
@@ -51,7 +53,8 @@ impl SocketEnd {
         let slot = arena.slot(name.slot)?;
         let mut end = Self {
             family: name.family,
-            status: slot.status.load(Relaxed),
+            of: name.slot,
+            status: slot.status.load(Relaxed) as u8,
             told: Way::default(),
             soft_error: 0,
             tells_anyway: false,
@@ -78,6 +81,26 @@ impl SocketEnd {
     /// Which socket it is the end of.
     pub fn name(&self) -> SocketName {
         SocketName { family: self.family, slot: self.to_program.side.slot }
+    }
+
+    /// It is the end of a lane of this socket.
+    pub fn be_lane_of(&mut self, of: u32) {
+        self.of = of;
+    }
+
+    /// Whether it is the end of a lane.
+    pub fn is_lane(&self) -> bool {
+        self.of != self.to_program.side.slot
+    }
+
+    /// The socket that its program knows: of a lane, the one that it is of.
+    pub fn socket(&self) -> SocketName {
+        SocketName { family: self.family, slot: self.of }
+    }
+
+    /// The control block of that.
+    pub fn socket_slot(&self) -> &Slot {
+        self.to_program.side.arena.slot(self.of).unwrap_or_else(|| self.slot())
     }
 
     /// The rings that it began with, as the daemon's book has them.
@@ -116,10 +139,16 @@ impl SocketEnd {
         used(self.to_program.write, self.slot().rx_read.load(SeqCst), self.to_program.side.size)
     }
 
+    /// Bits of [`status`].
+    fn status(&self) -> u32 {
+        self.status.into()
+    }
+
     /// Sets and clears bits of [`status`], which is news for everybody.
     pub fn change_status(&mut self, set: u32, clear: u32) {
-        self.status = (self.status | set) & !clear;
-        self.slot().status.store(self.status, SeqCst);
+        // All of them fit.
+        self.status = ((self.status() | set) & !clear) as u8;
+        self.slot().status.store(self.status(), SeqCst);
         self.to_program.side.news = true;
         self.from_program.side.news = true;
     }
@@ -138,7 +167,7 @@ impl SocketEnd {
     /// The peer has reset the connection. Behind its own end of the stream only a writer can be
     /// disappointed: its pipe is broken, as Linux has it.
     pub fn reset(&mut self) {
-        let read = self.status & status::PEER_FIN != 0 && !self.finished;
+        let read = self.status() & status::PEER_FIN != 0 && !self.finished;
         self.fail(if read { libc::EPIPE } else { libc::ECONNRESET });
     }
 
@@ -178,7 +207,7 @@ impl SocketEnd {
     /// of those (`IP_RECVERR`) does, others when the connection fails of it.
     // RFC 9293 MUST-47, SHLD-20, SHLD-25.
     pub fn note_soft_error(&mut self, errno: i32) {
-        self.soft_error = errno;
+        self.soft_error = errno as i16;
         let wishes = [wish::SOFT_ERRORS, wish::SOFT_ERRORS6];
         if wishes.iter().any(|wish| self.slot().wishes.word(*wish) != 0) {
             self.tell_error(errno);
@@ -236,7 +265,7 @@ impl SocketEnd {
     /// The peer did not answer for too long: why, as far as the network has said it since the peer
     /// last answered.
     pub fn time_out(&mut self) {
-        self.fail(if self.soft_error != 0 { self.soft_error } else { libc::ETIMEDOUT });
+        self.fail(if self.soft_error != 0 { self.soft_error.into() } else { libc::ETIMEDOUT });
     }
 
     /// The peer has acknowledged text: what the network said before is past.
@@ -246,14 +275,14 @@ impl SocketEnd {
 
     /// The program's `IP_TOS`, if it is another than before.
     pub fn new_service(&mut self) -> Option<u8> {
-        let set = self.slot().service.load(Relaxed) as u8;
+        let set = self.socket_slot().service.load(Relaxed) as u8;
         (std::mem::replace(&mut self.told.service, set) != set).then_some(set)
     }
 
     /// Whether the program hears groups of this one's IP only if the socket has joined them.
     pub fn hears_joined_alone(&self, group: IpAddr) -> bool {
         let bit = if group.is_ipv6() { option::JOINED_ALONE6 } else { option::JOINED_ALONE };
-        self.slot().options.load(Relaxed) & bit != 0
+        self.socket_slot().options.load(Relaxed) & bit != 0
     }
 
     /// A ring for datagrams as large as the program has asked for (`SO_RCVBUF`) would be of use.
@@ -265,20 +294,21 @@ impl SocketEnd {
     /// Writes a datagram that arrived; its details only for a program that wants them. `false` when
     /// there is no room for it, or as much waits as the program has asked room for.
     pub fn push_datagram(&mut self, mut received: Received, data: &[&[u8]]) -> bool {
-        if self.slot().options.load(Relaxed) & option::DETAILS == 0 {
+        let program = self.socket_slot();
+        let asked = program.receive_limit.load(Relaxed);
+        if program.options.load(Relaxed) & option::DETAILS == 0 {
             received.details = None;
         }
         let to = &mut self.to_program;
         if to.larger.is_some() {
             to.go_over();
         }
-        let asked = to.side.slot().receive_limit.load(Relaxed);
         // As on Linux, one finds room wherever there is some yet.
         let is_full = asked != 0 && to.unread() >= asked.max(LEAST_ROOM) as usize;
         let room = if is_full { 0 } else { to.free() };
         let written = silk_stream::push_received(to.bytes_to_fill(), to.write, room, &received, data);
         let Some(write) = written else {
-            self.slot().drops.fetch_add(1, Relaxed);
+            self.socket_slot().drops.fetch_add(1, Relaxed);
             return false;
         };
         to.advance(write);
@@ -317,7 +347,7 @@ impl SocketEnd {
         self.from_program.side.news = false;
         // Event sets are told of more room only where somebody waits for it: nearly every
         // acknowledgement makes some.
-        let bells = readable || self.slot().waiting.load(SeqCst) & waiting::WRITE != 0;
+        let bells = readable || self.socket_slot().waiting.load(SeqCst) & waiting::WRITE != 0;
         let anyway = std::mem::take(&mut self.tells_anyway);
         Some(Wake { threads: self.whom_to_wake(readable, writable, anyway), bells })
     }
@@ -327,8 +357,15 @@ impl SocketEnd {
     fn whom_to_wake(&self, readable: bool, writable: bool, anyway: bool) -> bool {
         // The indices have been stored; whoever sets its bit after this sees them.
         std::sync::atomic::fence(SeqCst);
-        let slot = self.slot();
+        let slot = self.socket_slot();
         let sleeping = slot.waiting.load(SeqCst);
+        if self.is_lane() {
+            // The socket's own executor may have taken them already, to wake them when it has its turn, which may be long hence.
+            if readable {
+                wake::take_sleepers(&slot.waiting, waiting::READ);
+            }
+            return readable;
+        }
         if sleeping == 0 {
             return false;
         }
@@ -336,8 +373,8 @@ impl SocketEnd {
         // While memory is short no more may come than this before some is read.
         let most = self.to_program.side.arena.reach().map_or(u32::MAX, |reach| reach / 2);
         let most = self.to_program.side.size.min(most);
-        let read_over = self.status & (status::FAILED | status::PEER_FIN) != 0;
-        let write_over = self.status & (status::FAILED | status::SEND_CLOSED) != 0;
+        let read_over = self.status() & (status::FAILED | status::PEER_FIN) != 0;
+        let write_over = self.status() & (status::FAILED | status::SEND_CLOSED) != 0;
         let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.from_program.side.size);
         let reader = readable && (read_over || anyway || self.unread() >= level(&slot.wake_read, most));
         let room =

@@ -3,7 +3,7 @@
 //!
 //! On the server's CPUs the executor of priority *p* and the threads serving its paths run
 //! at the same `SCHED_FIFO` priority `base + 2p`; priority 0 stays ordinary. Only the daemon
-//! changes priorities, and only when they differ.
+//! gives priorities, and only when they differ; a thread may give its own back.
 
 use std::io;
 
@@ -32,6 +32,11 @@ pub fn extended(base: i32, priority: u32) -> Scheduling {
         Ok(p) => Scheduling::Fifo(p.saturating_mul(2).saturating_add(base).min(HIGHEST)),
         Err(_) => Scheduling::Fifo(HIGHEST),
     }
+}
+
+/// Whether thread `tid` is scheduled in real time, as far as Linux tells.
+pub fn is_real_time(tid: u32) -> bool {
+    crate::sys::scheduler_of(tid).is_ok_and(|policy| matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR))
 }
 
 /// Schedules thread `tid` (zero: the calling thread) so.

@@ -57,6 +57,11 @@ impl ProgramThread {
         priority::set(self.tid(), scheduling)
     }
 
+    /// Whether Linux schedules it in real time now, as far as it tells.
+    pub fn is_real_time(&self) -> bool {
+        priority::is_real_time(self.tid())
+    }
+
     fn has_ended(&self) -> bool {
         let Some(ended) = &self.ended else { return false };
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };

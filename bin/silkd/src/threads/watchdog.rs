@@ -143,6 +143,13 @@ impl Watched {
 impl Thread {
     fn has_priority(&self) -> bool {
         self.priorities.get(self.number as usize).is_some_and(|p| p.load(SeqCst) != 0)
+            && !self.has_stepped_down()
+    }
+
+    /// Whether it says that it has given its priority back, and Linux does, too.
+    fn has_stepped_down(&self) -> bool {
+        let says = self.arena.thread(self.number).is_some_and(|record| record.extended.load(SeqCst) == 0);
+        says && self.thread.upgrade().is_some_and(|thread| !thread.is_real_time())
     }
 
     /// Takes to its accounts what it has used since the last time, and tells.

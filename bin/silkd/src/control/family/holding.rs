@@ -100,6 +100,8 @@ impl Family {
                     held: None,
                     state: State::Accepted,
                     holders: vec![owner],
+                    chose_port: false,
+                    has_peer: false,
                     rings: None,
                 },
             );
@@ -256,6 +258,8 @@ mod tests {
             held: None,
             state: State::Bound,
             holders: vec![holder],
+            chose_port: false,
+            has_peer: false,
             rings: None,
         }
     }
