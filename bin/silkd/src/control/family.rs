@@ -49,6 +49,8 @@ pub struct Family {
     pub sockets: BTreeMap<SlotNumber, Socket>,
     /// The lanes of those of them that have any.
     pub lanes: BTreeMap<SlotNumber, Lanes>,
+    /// Of each lane, by its slot, the socket's.
+    pub lane_of: BTreeMap<SlotNumber, SlotNumber>,
     /// Sockets made ready for those that connect often.
     pub spares: Book,
     /// The files that they may send by reference.
@@ -146,6 +148,7 @@ impl Family {
             founders: 0,
             sockets: BTreeMap::new(),
             lanes: BTreeMap::new(),
+            lane_of: BTreeMap::new(),
             spares: Book::default(),
             files: Places::default(),
             bells_ring: true,

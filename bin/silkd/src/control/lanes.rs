@@ -64,6 +64,7 @@ impl Family {
         place_rings(record, rings);
         let lane = Lane { domain, generation, rings, hears: true };
         self.lanes.entry(of).or_default().all.insert(slot, lane);
+        self.lane_of.insert(slot, of);
         self.link_lanes(of);
         Some((slot, lane))
     }
@@ -184,8 +185,8 @@ impl Server {
     /// A socket that is gone may have been a lane: `None`, it was none. Else the socket that it was of, if that is gone with it.
     pub(crate) fn lane_gone(&mut self, name: SocketName) -> Option<Option<SocketName>> {
         let known = self.families.get_mut(&name.family)?;
-        let (of, lanes) = known.lanes.iter_mut().find(|(_, lanes)| lanes.all.contains_key(&name.slot))?;
-        let of = *of;
+        let of = known.lane_of.remove(&name.slot)?;
+        let lanes = known.lanes.get_mut(&of)?;
         let lane = lanes.all.remove(&name.slot)?;
         let is_last = lanes.all.is_empty() && lanes.is_gone;
         if is_last {

@@ -1,6 +1,6 @@
 //! Datagram sockets: a path whose top end is a ring of records instead of a byte stream. A
 //! socket lives in one domain; frames for it that another class's ring received are passed
-//! on, a bounded number at a time.
+//! on, a bounded number at a time, until it has a lane there.
 
 use crate::between::event::Event as Told;
 use crate::between::names::SocketName;

@@ -254,6 +254,7 @@ mod tests {
         let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
         let thread = Arc::new(ProgramThread::of(busy.0.id()).unwrap());
         let watched = Watched::default();
+        arena.thread(0).unwrap().extended.store(1, SeqCst);
         watched.add(&thread, 0, priorities.clone(), arena);
         (watched, thread, priorities)
     }
@@ -280,6 +281,27 @@ mod tests {
         look(&watched, Duration::from_nanos(100), Duration::from_nanos(100), 1e18);
         assert_eq!(priorities[0].load(SeqCst), 0);
         assert_eq!(watched.demotions()[0].tid, busy.0.id());
+    }
+
+    #[test]
+    fn a_thread_that_has_given_its_priority_back_may_run_but_not_if_it_only_says_so() {
+        let busy = Busy::start();
+        let (watched, thread, priorities) = one(&busy);
+        priorities[0].store(3, SeqCst);
+        let runs_on = |says: u32| {
+            watched.lock().threads[0].arena.thread(0).unwrap().extended.store(says, SeqCst);
+            for _ in 0..3 {
+                wait_until_it_has_worked(&thread);
+                look(&watched, Duration::from_nanos(100), Duration::from_nanos(100), 1e18);
+            }
+            watched.demotions().is_empty()
+        };
+        assert!(runs_on(0), "Linux says so too");
+        if thread.schedule(Scheduling::Fifo(1)).is_ok() {
+            assert!(!runs_on(0), "Linux says that it has one");
+            return;
+        }
+        assert!(!runs_on(1));
     }
 
     #[test]
