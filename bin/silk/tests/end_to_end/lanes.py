@@ -38,7 +38,7 @@ def answer(how, address, port):
         match word:
             case b"slow":
                 slow += 1
-                time.sleep(0.002)
+                time.sleep(0.005)
             case b"join":
                 end.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, GROUP)
             case b"peer":
