@@ -9,7 +9,7 @@ use crate::state;
 use crate::thread;
 use crate::vectors::Vectors;
 use crate::writers_turn::until_vacated;
-use silk_stream::{RANKS, Sent, Slot, push_datagram, status, vacate};
+use silk_stream::{RANKS, SLOTS, Sent, Slot, push_datagram, status, vacate};
 use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -79,6 +79,7 @@ static HEARD: [AtomicU64; PEERS] = [const { AtomicU64::new(0) }; PEERS];
 
 /// The bits of a lane's number.
 const NUMBER: u64 = (1 << 20) - 1;
+const _: () = assert!(SLOTS as u64 <= NUMBER);
 
 fn place_of(socket: &Socket, peer: SocketAddr) -> Option<(&'static AtomicU64, u64)> {
     let mut hasher = DefaultHasher::new();

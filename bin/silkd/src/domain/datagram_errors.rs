@@ -7,7 +7,7 @@ use crate::between::reported::Reported;
 use crate::domain::engine::Engine;
 use silk_instant::Instant;
 use silk_path::classify::{Between, Protocol};
-use silk_path::{Discovery, Endpoint, PathId, Quoted, Report};
+use silk_path::{Discovery, Endpoint, PathId, Quoted};
 use silk_stream::{SocketError, wish};
 use std::net::IpAddr;
 
@@ -73,15 +73,12 @@ impl Engine {
         // A datagram socket that speaks with anybody is known by its own end alone.
         let home = self.homes.find(said.local).filter(|_| udp);
         match home {
-            Some(domain) if domain == self.domain => {
+            Some(domain) if domain == self.domain || said.to_lane => {
                 if let Some(id) = self.waiting_for(said.local, said.remote) {
                     self.report_to(id, &said, now);
                 }
-                self.pass_to_lanes(&said);
-            }
-            Some(_) if said.to_lane => {
-                if let Some(id) = self.waiting_for(said.local, said.remote) {
-                    self.report_to(id, &said, now);
+                if !said.to_lane {
+                    self.pass_to_lanes(&said);
                 }
             }
             Some(domain) => {
@@ -92,19 +89,6 @@ impl Engine {
                 }
             }
             None => {}
-        }
-    }
-
-    /// A datagram may have left over a lane of its socket's, whose path must know how large the next may be.
-    fn pass_to_lanes(&mut self, said: &Reported) {
-        if !matches!(said.report, Report::PathMtu { .. }) {
-            return;
-        }
-        for sibling in self.siblings.iter().skip(self.domain + 1) {
-            let said = Reported { quoted: None, to_lane: true, ..*said };
-            if let Err(reason) = sibling.give(|| Command::Reported(Box::new(said))) {
-                self.core.drops.count(reason);
-            }
         }
     }
 

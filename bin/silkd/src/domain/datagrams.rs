@@ -125,55 +125,12 @@ impl Engine {
     }
 
     /// What the path of a datagram socket is told.
-    fn attrs_of(&self, local: Endpoint, class: usize) -> Attrs {
+    pub(super) fn attrs_of(&self, local: Endpoint, class: usize) -> Attrs {
         Attrs::new()
             .with(Attr::Local(local))
             .with(Attr::ProtId(ipv4::UDP.into()))
             .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Class(class as u8))
-    }
-
-    /// A datagram socket that another domain serves has a lane in this one, or that hears again.
-    pub fn open_lane(
-        &mut self,
-        (name, rings): (SocketName, Rings),
-        of: u32,
-        locals: &[Endpoint],
-        now: Instant,
-    ) {
-        let (Some(local), Some(top)) = (locals.first(), self.top()) else { return };
-        let known = self.sockets.find(name);
-        if known.as_ref().is_some_and(|lane| lane.path.is_some()) {
-            return;
-        }
-        let kept = known.and_then(|lane| lane.end.take());
-        let fresh = || {
-            let mut end = SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings)?;
-            end.be_lane_of(of);
-            Some(Box::new(end))
-        };
-        let Some(end) = kept.or_else(fresh) else { return };
-        let is_own = |(_, domain): &(_, usize)| *domain == self.domain;
-        let class = self.classes.classes.iter().position(is_own).unwrap_or(self.classes.default);
-        let attrs = self.attrs_of(*local, class);
-        self.put_on_path(name, top, attrs, class, end, now);
-        if let [_, other] = locals {
-            self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);
-        }
-    }
-
-    /// A lane hears nothing any more. What it has heard waits for the program.
-    pub fn deafen(&mut self, name: SocketName, now: Instant) {
-        let Some(id) = self.sockets.find(name).and_then(|lane| lane.path) else { return };
-        let Some(mut end) = self.core.port.take_datagrams(id) else { return };
-        self.send_what_is_there((id, name), &mut end, now);
-        self.drop_twin(name, now);
-        self.destroy(id, now);
-        // The program sends nothing over it.
-        end.change_status(0, status::CONNECTED);
-        if let Some(lane) = self.sockets.find(name) {
-            (lane.path, lane.end) = (None, Some(end));
-        }
     }
 
     /// The paths of a datagram socket: over silk's devices, one for each family that it hears, and over Linux.
@@ -193,7 +150,14 @@ impl Engine {
     }
 
     /// The second path of a socket that hears both families.
-    fn add_twin(&mut self, name: SocketName, top: ModuleId, attrs: Attrs, class: usize, now: Instant) {
+    pub(super) fn add_twin(
+        &mut self,
+        name: SocketName,
+        top: ModuleId,
+        attrs: Attrs,
+        class: usize,
+        now: Instant,
+    ) {
         let Some(first) = self.sockets.find(name).and_then(|socket| socket.path) else { return };
         match self.core.paths.create(top, attrs, None, now, &mut self.core.port) {
             Ok(twin) => {
@@ -210,7 +174,7 @@ impl Engine {
     }
 
     /// That path ends.
-    fn drop_twin(&mut self, name: SocketName, now: Instant) {
+    pub(super) fn drop_twin(&mut self, name: SocketName, now: Instant) {
         if let Some(twin) = self.sockets.find(name).and_then(|socket| socket.twin.take()) {
             self.core.port.part(twin);
             self.destroy(twin, now);
@@ -236,7 +200,7 @@ impl Engine {
     }
 
     /// Makes the path of a datagram socket, or lets the socket say why there is none.
-    fn put_on_path(
+    pub(super) fn put_on_path(
         &mut self,
         name: SocketName,
         top: ModuleId,
@@ -427,7 +391,12 @@ impl Engine {
     }
 
     /// What a program has sent as its last word, or its last over this path, is sent, and as it wished.
-    fn send_what_is_there(&mut self, (id, name): (PathId, SocketName), end: &mut SocketEnd, now: Instant) {
+    pub(super) fn send_what_is_there(
+        &mut self,
+        (id, name): (PathId, SocketName),
+        end: &mut SocketEnd,
+        now: Instant,
+    ) {
         for bell in options_of(end) {
             self.tell_paths_of(name, bell, now);
         }

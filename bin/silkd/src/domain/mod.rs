@@ -24,6 +24,7 @@ pub mod host_socket;
 pub mod idle_memory;
 pub mod info;
 pub mod keeping_copies;
+pub mod lanes;
 pub mod linux_sockets;
 pub mod moving;
 pub mod neighbours;
