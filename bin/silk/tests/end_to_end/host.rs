@@ -14,6 +14,9 @@ use tempfile::TempDir;
 /// The longest that anything may take which is not a measurement.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// As much of a line of the daemon's log is shown where a test fails.
+const LONGEST: usize = 200;
+
 /// Two hosts; silkd runs on the one that the rig calls server.
 pub struct Silk {
     daemon: Option<Running>,
@@ -296,7 +299,10 @@ impl Drop for Silk {
     /// that fails shows what the daemon said.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let _ = writeln!(stderr(), "silkd said:\n{}", self.log("silkd"));
+            let said = self.log("silkd");
+            // Most of what hostile programs have said says nothing.
+            let lines = said.lines().map(|line| line.chars().take(LONGEST).collect::<String>());
+            eprintln!("silkd said:\n{}", lines.collect::<Vec<_>>().join("\n"));
         }
         if let Some(daemon) = self.daemon.take() {
             daemon.stop(Duration::from_secs(5));

@@ -251,14 +251,38 @@ fn are_free(silk: &Silk) -> bool {
     bound.stdout.trim_ascii() == b"all bound"
 }
 
+/// To be bound to a port.
+fn binds(kind: Kind, port: u16) -> Request {
+    Request::Bind {
+        kind,
+        local: (SERVER, port).into(),
+        reuse_address: false,
+        reuse_port: false,
+        only_v6: false,
+    }
+}
+
 /// A process of a family that is bound to a port.
 fn bound(silk: &Silk, port: u16) -> Lifeline {
     let (lifeline, _) = attached(silk);
-    let local = (SERVER, port).into();
-    let request =
-        Request::Bind { kind: Kind::Stream, local, reuse_address: false, reuse_port: false, only_v6: false };
-    assert!(matches!(answer(&lifeline, &request, None).message, Reply::Socket { .. }));
+    assert!(matches!(answer(&lifeline, &binds(Kind::Stream, port), None).message, Reply::Socket { .. }));
     lifeline
+}
+
+#[test]
+fn who_damages_a_socket_keeps_no_port_when_it_lets_go_of_that_and_nobody_waits() {
+    let Some((silk, _good, _peer)) = start() else { return };
+    let ((lifeline, memory), (other, _)) = (attached(&silk), attached(&silk));
+    let binds = binds(Kind::Datagram, PORTS[0]);
+    let Reply::Socket { slot, generation } = answer(&lifeline, &binds, None).message else {
+        panic!("it has no socket")
+    };
+    assert!(is_refused(&other, &binds, None));
+    memory.count(slot);
+    lifeline.send(&Request::Release { slot, generation }, &[]).unwrap();
+    // It is answered after what it has said before.
+    assert!(matches!(answer(&lifeline, &Request::Bell, None).message, Reply::Refused(_)));
+    assert!(matches!(answer(&other, &binds, None).message, Reply::Socket { .. }));
 }
 
 #[test]
@@ -295,14 +319,7 @@ fn rung(silk: &Silk) -> (Lifeline, OwnedFd) {
     };
     // Since the daemon has it.
     rustix::fs::fcntl_setfl(&event, OFlags::empty()).unwrap();
-    let bind = Request::Bind {
-        kind: Kind::Stream,
-        local: (SERVER, 0).into(),
-        reuse_address: false,
-        reuse_port: false,
-        only_v6: false,
-    };
-    let Reply::Socket { slot, generation } = answer(&lifeline, &bind, None).message else {
+    let Reply::Socket { slot, generation } = answer(&lifeline, &binds(Kind::Stream, 0), None).message else {
         panic!("it has no socket")
     };
     memory.watch(slot, bell);

@@ -460,6 +460,7 @@ impl Server {
     /// The same, of one that does not listen.
     pub(crate) fn free_port(&mut self, held: &Held) {
         self.ports.give_back(held);
+        self.ask_again();
         self.give_back_port_of_group(held);
         // The domain that served a datagram socket has forgotten where it was; the others were told, too.
         if held.kind == Kind::Datagram && self.orders.len() > 1 {

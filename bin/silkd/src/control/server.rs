@@ -81,7 +81,7 @@ pub struct Server {
     /// What is not looked at for now, of them and the control socket.
     pub(crate) aside: BTreeSet<u64>,
     /// Who waits for a port whose socket is being closed.
-    pub(crate) later: Vec<Later>,
+    pub(crate) later: Later,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
     /// Families that are gone while connections of theirs go on.
@@ -173,7 +173,7 @@ impl Server {
             next_peer: FIRST_LIFELINE,
             deaf: BTreeMap::new(),
             aside: BTreeSet::new(),
-            later: Vec::new(),
+            later: Later::default(),
             families: BTreeMap::new(),
             next_family: 0,
             departed: BTreeMap::new(),
@@ -253,6 +253,7 @@ impl Server {
                     peer => self.hear(peer),
                 }
             }
+            self.bind_now();
         }
     }
 
@@ -344,7 +345,6 @@ impl Server {
             self.answer_in_vain(&socket);
         }
         self.leave_groups(name);
-        self.bind_now();
     }
 
     fn hear_neighbours(&mut self, device: u8) {

@@ -88,12 +88,14 @@ impl Engine {
         }
     }
 
-    /// The last holder of a socket is gone, in order or (`abort`) not. With `generation`,
-    /// only if the slot has not been used anew since.
+    /// The last holder of a socket is gone, in order or (`abort`) not. With `generation`, one that was accepted is closed only if its
+    /// slot has not been used anew since. That of another is used anew when the control thread has heard that it is gone, whatever the
+    /// program has written there.
     pub fn close(&mut self, name: SocketName, generation: Option<u32>, abort: bool, now: Instant) {
         let current = self.families.get(&name.family).and_then(|f| f.arena.slot(name.slot));
         let current = current.map(|slot| slot.generation.load(SeqCst));
-        if generation.is_some_and(|wanted| current != Some(wanted)) {
+        let was_accepted = self.sockets.get(name).is_some_and(|socket| !socket.named);
+        if was_accepted && generation.is_some_and(|wanted| current != Some(wanted)) {
             return;
         }
         let Some(socket) = self.sockets.find(name) else { return self.forget_spare(name) };

@@ -83,6 +83,11 @@ impl Memory {
         }
     }
 
+    /// Says that a slot is used anew, which is nobody's to say but the daemon's.
+    pub fn count(&self, slot: SlotNumber) {
+        self.arena.slot(slot).unwrap().generation.fetch_add(1, SeqCst);
+    }
+
     /// Writes to a socket, as a program does or nearly so.
     pub fn write(&self, slot: SlotNumber, dice: &mut Dice) {
         let Some(record) = self.arena.slot(slot) else { return };
