@@ -18,6 +18,9 @@ const EDGE: u32 = libc::EPOLLET as u32;
 /// Told whether asked for or not.
 const ALWAYS: u32 = readiness::FAILED | readiness::HUNG_UP;
 
+/// How often it is looked again at what changes meanwhile.
+const LOOKS: u32 = 4;
+
 /// Where a member's events come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
@@ -144,11 +147,17 @@ impl Member {
         self.events & EDGE != 0 || self.socket.role() == Role::Listener && state::is_dead()
     }
 
-    /// How far things are, and what holds. What comes while this looks may be told twice; it must not be taken for told when
-    /// it was not: so how far they are is seen first.
+    /// How far things are, and what holds. It must not be taken for told what was not: so how far they are is seen first. What comes while
+    /// this looks would be told twice: so it looks again, and gives up only where more comes each time.
     fn observe(&self) -> (Option<Told>, u32) {
-        let seen = self.seen();
-        let bits = self.holds();
+        let (mut seen, mut bits) = (self.seen(), self.holds());
+        for _ in 0..LOOKS {
+            let now = self.seen();
+            if now == seen {
+                break;
+            }
+            (seen, bits) = (now, self.holds());
+        }
         let room = bits & readiness::OUT != 0;
         (seen.map(|seen| if room { seen } else { Told { starved: self.told.starved, ..seen } }), bits)
     }

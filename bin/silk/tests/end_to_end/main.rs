@@ -20,6 +20,7 @@ mod connecting;
 mod datagrams_here;
 mod destinations;
 mod devices;
+mod edges;
 mod errors;
 mod far;
 mod faults;
