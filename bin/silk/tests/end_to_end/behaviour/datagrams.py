@@ -280,10 +280,10 @@ def epoll_by_edge_of_datagrams(w):
     e = select.epoll()
     e.register(end, select.EPOLLIN | select.EPOLLET)
     asked(w, end)
-    w.result("one", [words(event) for _, event in e.poll(PATIENCE)])
+    w.result("one", [words(event) for _, event in e.poll(SURELY)])
     w.result("again", [words(event) for _, event in e.poll(0.2)])
     asked(w, end)
-    w.result("another", [words(event) for _, event in e.poll(PATIENCE)])
+    w.result("another", [words(event) for _, event in e.poll(SURELY)])
     end.recv(10)
     w.result("one taken", [words(event) for _, event in e.poll(0.2)])
 
@@ -365,17 +365,17 @@ def receiving_before_there_is_a_name(w):
     def polls(end):
         p = select.poll()
         p.register(end, select.POLLIN)
-        return words(sum(event for _, event in p.poll(1000 * PATIENCE)))
+        return words(sum(event for _, event in p.poll(1000 * SURELY)))
 
     def watches(end):
         e = select.epoll()
         e.register(end, select.EPOLLIN)
-        return words(sum(mask for _, mask in e.poll(PATIENCE)))
+        return words(sum(mask for _, mask in e.poll(SURELY)))
 
     ways = {
         "recv": lambda end: attempt(end.recv, 100),
         "poll": polls,
-        "select": lambda end: len(select.select([end], [], [], PATIENCE)[0]),
+        "select": lambda end: len(select.select([end], [], [], SURELY)[0]),
         "epoll": watches,
     }
     there = w.peer_udp()
@@ -389,4 +389,4 @@ def receiving_before_there_is_a_name(w):
                 (end.connect if how == "connect" else lambda to: end.sendto(b"question", to))(there)
             settle()
             w.peer.do(f"u.sendto(b'answer', {(w.own, end.getsockname()[1])!r})")
-            w.result(f"{name}, {how}", outcome_of(*waiting))
+            w.result(f"{name}, {how}", outcome_of(*waiting, SURELY))

@@ -21,6 +21,8 @@ ANY_EVENT = select.POLLIN | select.POLLOUT | select.POLLPRI | select.POLLRDHUP
 EVENTS = {"IN": 1, "PRI": 2, "OUT": 4, "ERR": 8, "HUP": 16, "NVAL": 32, "RDHUP": 0x2000}
 # Long enough for what must happen, on a busy machine too; what must not happen costs it whole.
 PATIENCE = 3.0
+# For what must happen and is waited for by a clock: a machine that stands still uses that up.
+SURELY = 20.0
 # What a case is interrupted with when patience is at its end.
 HANGS = 0
 

@@ -74,14 +74,14 @@ def epoll_by_level(w):
     e = epoll_with(end, select.EPOLLIN | select.EPOLLRDHUP)
     w.result("nothing", told(e))
     w.peer.do("e.sendall(b'hello')")
-    w.result("data", told(e, PATIENCE))
+    w.result("data", told(e, SURELY))
     w.result("still", told(e))
     end.recv(2)
     w.result("some left", told(e))
     end.recv(10)
     w.result("none left", told(e))
     w.peer.do("e.close()")
-    w.result("the peer has closed", told(e, PATIENCE))
+    w.result("the peer has closed", told(e, SURELY))
     w.result("still so", told(e))
 
 
@@ -92,19 +92,19 @@ def epoll_by_edge(w):
     w.result("at first", told(e))
     w.result("again", told(e))
     w.peer.do("e.sendall(b'hello')")
-    w.result("data", told(e, PATIENCE))
+    w.result("data", told(e, SURELY))
     w.result("data again", told(e, 0.2))
     w.peer.do("e.sendall(b'more')")
-    w.result("more data", told(e, PATIENCE))
+    w.result("more data", told(e, SURELY))
     end.recv(100)
     w.result("nothing more", told(e, 0.2))
     w.peer.do("e.shutdown(socket.SHUT_WR)")
-    w.result("the end", told(e, PATIENCE))
+    w.result("the end", told(e, SURELY))
     w.result("the end again", told(e, 0.2))
     e.modify(end, select.EPOLLIN | select.EPOLLET)
     w.result("asked anew", told(e))
     w.peer.do("reset(e)")
-    w.result("reset", told(e, PATIENCE))
+    w.result("reset", told(e, SURELY))
 
 
 @case
@@ -112,12 +112,12 @@ def epoll_once(w):
     end = w.connected()
     e = epoll_with(end, select.EPOLLIN | select.EPOLLONESHOT)
     w.peer.do("e.sendall(b'hello')")
-    w.result("data", told(e, PATIENCE))
+    w.result("data", told(e, SURELY))
     w.result("again", told(e, 0.2))
     w.peer.do("e.close()")
     w.result("the peer has closed", told(e, 0.2))
     e.modify(end, select.EPOLLIN | select.EPOLLONESHOT)
-    w.result("asked anew", told(e, PATIENCE))
+    w.result("asked anew", told(e, SURELY))
 
 
 @case
@@ -125,15 +125,15 @@ def epoll_once_before_it_is_anything(w):
     end = w.tcp()
     once = select.EPOLLOUT | select.EPOLLONESHOT
     e = epoll_with(end, once)
-    w.result("at first", told(e, PATIENCE))
+    w.result("at first", told(e, SURELY))
     end.connect(w.peer_listens())
     w.result("connected", told(e, 0.2))
     e.modify(end, once)
-    w.result("asked anew", told(e, PATIENCE))
+    w.result("asked anew", told(e, SURELY))
     other = w.tcp()
     e = epoll_with(other, once)
     other.connect(w.peer_listens())
-    w.result("one that was not told of", told(e, PATIENCE))
+    w.result("one that was not told of", told(e, SURELY))
 
 
 @case
@@ -143,7 +143,7 @@ def epoll_without_being_asked(w):
     w.peer.do("e.close()")
     w.result("the peer has closed", told(e, 0.2))
     attempt(end.send, b"x")
-    w.result("and has reset", told(e, PATIENCE))
+    w.result("and has reset", told(e, SURELY))
 
 
 @case
@@ -157,7 +157,7 @@ def epoll_of_room_by_edge(w):
     wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN")
     told(e)
     w.peer.do("e.settimeout(0.5)\ntry:\n while e.recv(1 << 20): pass\nexcept TimeoutError: pass")
-    w.result("room", told(e, PATIENCE))
+    w.result("room", told(e, SURELY))
 
 
 @case
@@ -166,13 +166,13 @@ def epoll_of_a_connect(w):
     end.setblocking(False)
     end.connect_ex(w.peer_listens())
     e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
-    w.result("connected", told(e, PATIENCE))
+    w.result("connected", told(e, SURELY))
     end = w.tcp()
     e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
     w.result("new", told(e))
     end.setblocking(False)
     end.connect_ex((w.there, 1))
-    w.result("refused", told(e, PATIENCE))
+    w.result("refused", told(e, SURELY))
 
 
 @case
@@ -180,7 +180,7 @@ def epoll_of_datagrams_by_edge(w):
     end = w.udp(w.port())
     to = w.peer_udp()
     e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
-    w.result("at first", told(e, PATIENCE))
+    w.result("at first", told(e, SURELY))
     w.result("again", told(e, 0.2))
     end.sendto(b"x", to)
     w.result("one has left", told(e, 0.2))
@@ -191,10 +191,10 @@ def epoll_of_a_listener(w):
     listener = w.listener()
     e = epoll_with(listener, select.EPOLLIN | select.EPOLLET)
     w.peer_connects(listener)
-    w.result("one", told(e, PATIENCE))
+    w.result("one", told(e, SURELY))
     w.result("one again", told(e, 0.2))
     w.peer_connects(listener, "second")
-    w.result("another", told(e, PATIENCE))
+    w.result("another", told(e, SURELY))
     listener.accept()
     w.result("one taken", told(e, 0.2))
 
@@ -207,7 +207,7 @@ def epoll_that_is_exclusive(w):
     w.result("add", attempt(e.register, listener, select.EPOLLIN | exclusive))
     w.result("with another wish", attempt(lambda: epoll_with(w.listener(), select.EPOLLONESHOT | exclusive) and "ok"))
     w.peer_connects(listener)
-    w.result("told", told(e, PATIENCE))
+    w.result("told", told(e, SURELY))
     w.result("changed", attempt(e.modify, listener, select.EPOLLIN | exclusive))
 
 
@@ -220,7 +220,7 @@ def epoll_and_its_members(w):
     w.result("a stranger removed", attempt(e.unregister, w.listener()))
     twin = os.dup(end.fileno())
     w.result("its twin", attempt(e.register, twin, select.EPOLLOUT))
-    w.result("told", told(e, PATIENCE))
+    w.result("told", told(e, SURELY))
     w.peer.do("e.sendall(b'x')")
     # There is room all the time, so that nobody waits here: the set may hear of the octet a moment later.
     wait_for(lambda: "IN" in told(e))
@@ -241,7 +241,7 @@ def epoll_in_an_epoll(w):
     outer = epoll_with(inner, select.EPOLLIN)
     w.result("nothing", told(outer))
     w.peer.do("e.sendall(b'x')")
-    w.result("outer", told(outer, PATIENCE))
+    w.result("outer", told(outer, SURELY))
     w.result("inner", told(inner))
     w.result("poll of the inner", words(polled(inner, select.POLLIN)))
     end.recv(10)
@@ -255,12 +255,12 @@ def epoll_and_other_descriptors(w):
     e = epoll_with(end, select.EPOLLIN)
     e.register(ours, select.EPOLLIN)
     os.write(theirs, b"x")
-    w.result("pipe", told(e, PATIENCE))
+    w.result("pipe", told(e, SURELY))
     w.peer.do("e.sendall(b'x')")
     readable(end)
     w.result("both", sorted(told(e, PATIENCE) + told(e, PATIENCE))[:2])
     os.read(ours, 1)
-    w.result("socket", told(e, PATIENCE))
+    w.result("socket", told(e, SURELY))
 
 
 @case
