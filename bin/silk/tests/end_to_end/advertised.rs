@@ -1,7 +1,8 @@
 //! A link of silk's own where a router of IPv6 advertises itself: silk makes an address of its prefix, is reached
 //! by it, and reaches by the router what is far.
 
-use crate::host::{Silk, within};
+use crate::host::Silk;
+use crate::programs::within;
 use crate::python::CLIENTS;
 use silk_testkit::netns::{INTERFACE, Running};
 use std::process::Command;
@@ -83,7 +84,7 @@ fn serve(silk: &Silk, mut python: Command, address: &str, name: &str) -> Running
 }
 
 fn all_come_back(mut python: Command, address: &str) {
-    let said = crate::host::text(python.args(["echo_clients.py", address, "7", "4", "50000"]));
+    let said = crate::programs::text(python.args(["echo_clients.py", address, "7", "4", "50000"]));
     assert_eq!(said.trim(), "4 of 4 came back");
 }
 
@@ -102,7 +103,7 @@ fn what_is_advertised_may_be_all_there_is() {
     // A port of any address is silk's before there is one to speak from.
     let port = "import socket; s = socket.create_server(('::', 0), family=socket.AF_INET6); \
                 print(s.getsockname()[1] > 0)";
-    assert_eq!(crate::host::text(silk.on_paths("python3").args(["-c", port])), "True\n");
+    assert_eq!(crate::programs::text(silk.on_paths("python3").args(["-c", port])), "True\n");
     come_and_go(&silk);
 }
 
@@ -129,7 +130,7 @@ fn come_and_go(silk: &Silk) {
     // What begins now is sent as far and as wide as the router says.
     let hops = silk.start_logged(silk.on_peer("python3").args(["-c", HOPS, FAR]), "hops");
     silk.until_says("hops", "ready");
-    assert_eq!(crate::host::text(silk.on_paths("python3").args(["-c", MTU, FAR])).trim(), "1400");
+    assert_eq!(crate::programs::text(silk.on_paths("python3").args(["-c", MTU, FAR])).trim(), "1400");
     silk.until_says("hops", "hops 33");
     drop(hops);
     router.stop(Duration::from_secs(5));
@@ -153,7 +154,7 @@ fn an_address_that_another_station_has_is_given_up_and_that_is_said_once() {
     silk.rig.client.ip(["address", "add", &format!("{ours}/64"), "dev", INTERFACE, "nodad"]).unwrap();
     let router = advertise(&silk, "60");
     silk.until_says("silkd", &format!("has silk's address {ours}, which silk therefore gives up"));
-    let said = crate::host::text(silk.on_paths("python3").args(["-c", USES, ours, FAR]));
+    let said = crate::programs::text(silk.on_paths("python3").args(["-c", USES, ours, FAR]));
     assert_eq!(said, "bind EADDRNOTAVAIL\nconnect ENETUNREACH\n");
     // Routers go on with the prefix, and it does not come back.
     router.stop(Duration::from_secs(5));

@@ -2,7 +2,8 @@
 
 use crate::apache::apache;
 use crate::files::site;
-use crate::host::{Silk, skipped, text};
+use crate::host::Silk;
+use crate::programs::{skipped, text};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Debian's Apache, with a process for each connection and with threads.
 
 use crate::files::{fetch_all, hammer, site};
-use crate::host::{MODES, Silk, text, within};
+use crate::host::{MODES, Silk};
+use crate::programs::{text, within};
 use silk_testkit::apache::{Apache, USER};
 use silk_testkit::netns::{Running, SERVER, signal};
 use std::time::Duration;

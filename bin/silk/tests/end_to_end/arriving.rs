@@ -1,6 +1,7 @@
 //! What a program is told of how datagrams arrived over silk's device, and from the machine itself.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, SERVER, SERVER6};
 use std::net::IpAddr;
 use std::process::Command;

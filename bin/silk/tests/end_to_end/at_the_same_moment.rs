@@ -1,7 +1,8 @@
 //! Threads that name one socket at the same moment: it gets one address and one connection, as on Linux, and each of them
 //! hears what became of it.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::CLIENT;
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 //! `docs/differences.md` lists: a difference that is not listed fails, and so does one that is listed and
 //! does not occur.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, SERVER, SERVER6};
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,8 +3,9 @@
 
 use crate::apache::apache;
 use crate::files::{content, site};
-use crate::host::{Silk, bytes, text, within};
+use crate::host::Silk;
 use crate::nginx::nginx_at;
+use crate::programs::{bytes, text, within};
 use silk_testkit::netns::{Running, SERVER, signal};
 use std::fs;
 use std::path::Path;

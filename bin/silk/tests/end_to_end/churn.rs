@@ -1,7 +1,8 @@
 //! Threads that close, replace, connect and watch each other's sockets at any time, as programs with faults do, and forks of
 //! them in between: every call returns, and nothing of it is left with the daemon, which says nothing.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::CLIENT;
 use std::time::Duration;
 

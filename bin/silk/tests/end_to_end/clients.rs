@@ -1,7 +1,8 @@
 //! curl and wget on silk's host, fetching from a server on the peer.
 
 use crate::files::{SIZES, content, site};
-use crate::host::{Silk, bytes, said};
+use crate::host::Silk;
+use crate::programs::{bytes, said};
 use silk_testkit::netns::{CLIENT, Running};
 use std::fs;
 

@@ -1,6 +1,7 @@
 //! Another station has an address that is silk's own (RFC 5227).
 
-use crate::host::{Silk, beside, said, text, within};
+use crate::host::Silk;
+use crate::programs::{beside, said, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, SERVER, SERVER6};
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Programs that connect often have sockets made ready for them (docs/design/spares.md): the right bytes come
 //! back whoever connects, and what nobody wants any more is Linux's and the arena's again.
 
-use crate::host::{Silk, within};
+use crate::host::Silk;
+use crate::programs::within;
 use silk_testkit::netns::{CLIENT, Running, signal};
 use std::fs;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Datagrams that come another way than over silk's device: from the machine itself, over an interface that is
 //! Linux's, and in fragments. A socket on paths hears and answers them as it does all others.
 
-use crate::host::{Silk, said, within};
+use crate::host::Silk;
+use crate::programs::{said, within};
 use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, CLIENT6_B, Running, SERVER, SERVER_B, SERVER6, signal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! Datagrams go to whom they were sent, whoever the socket is connected to a moment later, whatever other threads send
 //! with it, and whether or not the socket, or its program, is still there when the neighbour's address is known.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE};
 use std::time::Duration;
 

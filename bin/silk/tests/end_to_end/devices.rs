@@ -2,7 +2,8 @@
 //! all where nobody may load the program that chooses.
 
 use crate::files::{content, site};
-use crate::host::{Silk, beside, bytes, text};
+use crate::host::Silk;
+use crate::programs::{beside, bytes, text};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED};
 use std::net::Ipv4Addr;
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! What has come is told once by an edge-triggered event set, whenever it comes.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::SERVER;
 
 /// Looks all the time at a socket that it has just begun to watch, and reads what has come a moment after it was told.

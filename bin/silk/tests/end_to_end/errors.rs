@@ -1,7 +1,8 @@
 //! What datagram sockets hear of the network: ports where nobody listens, hops that run out, and ways
 //! that are too narrow. The same program says the same over Linux's own stack and over silk.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::{CLIENT, CLIENT6, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;

@@ -2,8 +2,9 @@
 //! IP, on networks that delay, lose, repeat, break and reorder. Every stream arrives whole both ways, and
 //! every connection ends in order whoever ends its half first.
 
-use crate::host::{Silk, within};
+use crate::host::Silk;
 use crate::netem::join;
+use crate::programs::within;
 use silk_testkit::netns::{Host, Running, signal};
 use std::process::Command;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! What happens when somebody dies: a program, or the daemon, in the middle of serving.
 
 use crate::files::{content, fetch_all, site};
-use crate::host::{Silk, skipped, text, within};
+use crate::host::Silk;
+use crate::programs::{skipped, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, signal};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -144,7 +145,7 @@ fn linux_keeps_what_no_path_owns() {
         curl
     };
     assert!(text(&mut fetch()).len() > 1, "nothing came over Linux");
-    assert!(crate::host::bytes(&mut fetch()) == content(700_000));
+    assert!(crate::programs::bytes(&mut fetch()) == content(700_000));
 }
 
 /// Serves one client, and says how its thread is scheduled: as it does, and once it has heard that the daemon is gone.

@@ -1,6 +1,7 @@
 //! Files to be served, and the comparison of what arrives with what was there.
 
-use crate::host::{Silk, bytes, text};
+use crate::host::Silk;
+use crate::programs::{bytes, text};
 use silk_testkit::netns::{Running, SERVER};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -2,7 +2,8 @@
 //! upstream, and as the child of another; and one without the C library, which is carried.
 
 use crate::files::{content, fetch_all, hammer, site};
-use crate::host::{Silk, beside, bytes, text, within};
+use crate::host::Silk;
+use crate::programs::{beside, bytes, text, within};
 use silk_testkit::netns::{CLIENT, Running, SERVER, signal};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

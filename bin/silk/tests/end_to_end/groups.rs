@@ -1,7 +1,8 @@
 //! Groups and broadcasts: joined and left, heard and sent to, and the leave that speaking with everyone
 //! takes. The same program says the same over Linux's own stack and over silk.
 
-use crate::host::{Silk, within};
+use crate::host::Silk;
+use crate::programs::within;
 use silk_testkit::netns::{INTERFACE, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;

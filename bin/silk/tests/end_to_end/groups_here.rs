@@ -1,7 +1,8 @@
 //! What programs on one machine hear of what they say to groups and to everyone, on silk and beside it, and by which
 //! interface it leaves. The same as over Linux's own stack.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{INTERFACE, INTERFACE_B, SERVER, SERVER_B};
 use std::process::Command;
 use std::time::Duration;

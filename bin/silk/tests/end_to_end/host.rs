@@ -1,14 +1,13 @@
 //! Silk's host and its peer, for one test.
 
+use crate::programs::{beside, skipped, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Rig, Running, SERVER};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{Write, stderr};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The longest that anything may take which is not a measurement.
@@ -24,13 +23,6 @@ pub struct Silk {
     folder: TempDir,
     device: String,
     classes: String,
-}
-
-/// What a program wrote and how it ended.
-pub struct Said {
-    pub bytes: Vec<u8>,
-    pub errors: String,
-    pub ok: bool,
 }
 
 /// The places where packets can be told apart.
@@ -308,49 +300,6 @@ impl Drop for Silk {
             daemon.stop(Duration::from_secs(5));
         }
     }
-}
-
-/// Runs a command to its end.
-pub fn said(command: &mut Command) -> Said {
-    let Output { status, stdout, stderr } = command.output().expect("the program starts");
-    Said { bytes: stdout, errors: String::from_utf8_lossy(&stderr).into_owned(), ok: status.success() }
-}
-
-/// Runs a command that must succeed, and returns what it wrote.
-pub fn bytes(command: &mut Command) -> Vec<u8> {
-    let said = said(command);
-    assert!(said.ok, "{command:?} failed: {}{}", String::from_utf8_lossy(&said.bytes), said.errors);
-    said.bytes
-}
-
-/// Runs a command that must succeed, and returns what it wrote as text.
-pub fn text(command: &mut Command) -> String {
-    String::from_utf8_lossy(&bytes(command)).into_owned()
-}
-
-/// Whether something comes true in so much time.
-pub fn within(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    loop {
-        if holds() {
-            return true;
-        }
-        if start.elapsed() > limit {
-            return false;
-        }
-        sleep(Duration::from_millis(20));
-    }
-}
-
-/// Programs of the project lie beside the command.
-pub fn beside(program: &str) -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_silk")).with_file_name(program)
-}
-
-/// Says it to whoever watches, even where the test harness keeps a passing test's words.
-pub fn skipped<T>(why: &str) -> Option<T> {
-    let _ = writeln!(stderr(), "SKIPPED, tests nothing: {why}");
-    None
 }
 
 fn open_to_all(folder: &Path) {

@@ -5,8 +5,9 @@
 mod program;
 mod scribbling;
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
 use crate::named_paths::graph;
+use crate::programs::{text, within};
 use crate::python::{CLIENTS, ECHO};
 use program::{Program, hear};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -2,7 +2,8 @@
 //! of the route, and one of them that goes away while the other serves on.
 
 use crate::files::{Slowly, content, fetch_each, site};
-use crate::host::{Silk, bytes, said, text, within};
+use crate::host::Silk;
+use crate::programs::{bytes, said, text, within};
 use silk_testkit::netns::{
     CLIENT, CLIENT_B, CLIENT6, CLIENT6_B, INTERFACE, INTERFACE_B, Running, SERVER, SERVER_B, SERVER6,
     SERVER6_B,

@@ -2,7 +2,8 @@
 //! much was sent and how much arrived. (It cannot say whether the right bytes did: its `-F` mixes up what it
 //! reads over Linux too.)
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use serde_json::Value;
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::net::Ipv4Addr;

@@ -1,7 +1,8 @@
 //! A program on silk that speaks with its own host, at an address that Linux does not have: through the stack, and across
 //! classes.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::{INTERFACE, SERVER, SERVER6};
 
 const SPEAKING: &str = include_str!("itself.py");

@@ -1,8 +1,9 @@
 //! A datagram socket that clients of several classes ask: each more important class gets a lane, rings and a path of its own. What it asks does
 //! not wait behind others' questions, and is answered at its own priority.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
 use crate::priority::has_real_time;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, PREFERRED6, Running, SERVER, SERVER6, signal};
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! A connection that several processes hold ends with the last of them: in order where it closes it or exits,
 //! with all that was written, and with a reset where it is killed. So does one that a single process holds.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, Running};
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! From when on a socket is served, and what a listening one is told after it has begun to listen.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
 use std::time::Duration;
 

@@ -2,8 +2,9 @@
 //! Linux's receive path, where its messages arrive whole, up to 64 KB. Programs notice nothing of it.
 
 use crate::files::{fetch_all, site};
-use crate::host::{MODES, Silk, text};
+use crate::host::{MODES, Silk};
 use crate::iperf::stream;
+use crate::programs::text;
 use crate::python::{CLIENTS, ECHO, echo};
 use silk_testkit::netns::{INTERFACE, SERVER};
 

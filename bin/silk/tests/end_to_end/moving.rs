@@ -1,7 +1,8 @@
 //! Addresses and routes of a shared interface, and its Ethernet address, that change while the daemon runs.
 
 use crate::files::{Slowly, content, fetch_each, site};
-use crate::host::{Silk, bytes, said, text, within};
+use crate::host::Silk;
+use crate::programs::{bytes, said, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT_B, INTERFACE, INTERFACE_B, SERVER, SERVER6};
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Sockets of `PF_SCOUT`: programs build paths of the daemon's graph by their names (SILK §3.1), byte streams
 //! that listen and that connect, and messages.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use crate::python::{CLIENTS, ECHO};
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::time::Duration;

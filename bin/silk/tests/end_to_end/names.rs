@@ -1,6 +1,7 @@
 //! UDP: dig against a small name server, each of them on either side.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::process::Command;
 

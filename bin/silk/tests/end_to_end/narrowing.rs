@@ -2,8 +2,9 @@
 //! with `tcp_mtu_probing`.
 
 use crate::files::content;
-use crate::host::{Silk, bytes, within};
+use crate::host::Silk;
 use crate::netem::connect;
+use crate::programs::{bytes, within};
 use silk_testkit::netns::{Host, Running};
 use std::fs::{self, File};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! `silk netem` between Linux and Linux: what it loses, delays and breaks is what it says, programs get
 //! their bytes through it all the same, and it leaves nothing behind.
 
-use crate::host::{bytes, said, skipped, text, within};
+use crate::programs::{bytes, said, skipped, text, within};
 use silk_testkit::netns::{Host, Rig, Running, signal};
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Ports and protocols that nobody has, at an address that is silk's alone: Linux, which answers for them where it shares
 //! the address, has never heard of it.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::{INTERFACE, SERVER, SERVER6};
 
 const ASKING: &str = include_str!("nobody.py");

@@ -1,6 +1,7 @@
 //! One port of several sockets: at several addresses, at one and at any, and of connections that leave from it.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, INTERFACE, Running, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;

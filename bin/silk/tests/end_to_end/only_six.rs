@@ -2,7 +2,8 @@
 //! answered as over Linux, and an address of IPv4 that comes later is served from then on.
 
 use crate::files::{fetch_each, site};
-use crate::host::{Silk, said, text, within};
+use crate::host::Silk;
+use crate::programs::{said, text, within};
 use silk_testkit::netns::{CLIENT6, INTERFACE, Running, SERVER, SERVER6};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;

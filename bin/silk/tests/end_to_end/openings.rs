@@ -2,7 +2,8 @@
 //! seen in `silk paths`, and no other class notices.
 
 use crate::files::{content, site};
-use crate::host::{Silk, bytes, text};
+use crate::host::Silk;
+use crate::programs::{bytes, text};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
 use std::net::Ipv4Addr;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! Socket options that reach the path: what TCP knows of a connection, buffer sizes, service bits.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
 use crate::priority::{client, start};
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED};
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! A flood of datagrams at a receive thread among ordinary threads: it is held back while it brings more than there is
 //! room for, and only then, and the program gets datagrams all the time.
 
-use crate::host::{Silk, beside, text, within};
+use crate::host::Silk;
+use crate::programs::{beside, text, within};
 use silk_testkit::netns::{INTERFACE, SERVER, signal};
 use std::fs;
 use std::time::Duration;

@@ -3,8 +3,9 @@
 
 use crate::apache::apache;
 use crate::files::{Slowly, content, fetch_all, fetch_each, hammer, hammer_from, site};
-use crate::host::{Silk, bytes, said, text, within};
+use crate::host::Silk;
 use crate::iperf;
+use crate::programs::{bytes, said, text, within};
 use crate::redis::redis;
 use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs::{self, File};

@@ -2,7 +2,8 @@
 //! at the ingress of the interface.
 
 use crate::files::{fetch_each, site};
-use crate::host::{Silk, said, text, within};
+use crate::host::Silk;
+use crate::programs::{said, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
 use std::net::Ipv4Addr;
 use std::time::Duration;

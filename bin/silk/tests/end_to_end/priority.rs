@@ -1,6 +1,7 @@
 //! A program reads and sets the priorities of its own paths (SILK §5.3), and its thread follows.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use crate::service;
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER};
 use std::net::Ipv4Addr;

@@ -1,7 +1,8 @@
 //! Python's servers: asyncio, which waits in epoll, and http.server, which waits in select.
 
 use crate::files::{fetch_all, site};
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::net::Ipv4Addr;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! A receive queue of its own for a preferred client: the thread that polls it interrupts all others while it has work, and
 //! the others' thread interrupts nobody.
 
-use crate::host::{Silk, beside, said, skipped, text, within};
+use crate::host::Silk;
+use crate::programs::{beside, said, skipped, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER, signal};
 use std::net::Ipv4Addr;
 use std::process::Command;

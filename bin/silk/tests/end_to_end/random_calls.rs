@@ -2,7 +2,8 @@
 //! nobody has thought of writing down for `behaviour.rs`. One program makes calls that never wait; the processes of the other
 //! share sockets, and their threads wait. `SILK_SEED` is the first of the seeds, `SILK_ROUNDS` how many.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::{CLIENT, CLIENT6, INTERFACE, SERVER, SERVER6};
 use std::process::Command;
 

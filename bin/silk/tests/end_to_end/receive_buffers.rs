@@ -1,6 +1,7 @@
 //! How many datagrams wait for a program that does not read: as many as it has asked room for (`SO_RCVBUF`).
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::SERVER;
 use std::time::Duration;
 

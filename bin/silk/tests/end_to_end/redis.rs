@@ -1,7 +1,8 @@
 //! redis: many small requests on connections that stay open.
 
 use crate::files::content;
-use crate::host::{Silk, bytes, text};
+use crate::host::Silk;
+use crate::programs::{bytes, text};
 use silk_testkit::netns::{Running, SERVER};
 use std::fs::File;
 use std::process::Command;

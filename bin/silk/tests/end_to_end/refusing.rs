@@ -2,7 +2,8 @@
 //! nobody else notices, and all is as before once they are not refused any more.
 
 use crate::files::{content, site};
-use crate::host::{Said, Silk, said, text, within};
+use crate::host::Silk;
+use crate::programs::{Said, said, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, INTERFACE, PREFERRED, PREFERRED6, SERVER, SERVER6};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -151,7 +152,7 @@ fn a_list_that_is_not_there_keeps_the_daemon_from_starting_and_says_who_wants_it
     let checked = said(check.arg("check").arg(&config));
     assert!(!checked.ok && checked.errors.contains(&told), "{}", checked.errors);
     // The list is read before anything else is wanted of the machine.
-    let mut again = silk.on_linux(crate::host::beside("silkd").to_str().unwrap());
+    let mut again = silk.on_linux(crate::programs::beside("silkd").to_str().unwrap());
     let started = said(again.arg("--config").arg(&config));
     assert!(!started.ok && started.errors.contains(&told), "{}", started.errors);
 }

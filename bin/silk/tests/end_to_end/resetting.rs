@@ -1,7 +1,8 @@
 //! A reset behind an answer: what a program has written before it resets a connection leaves first, as by Linux,
 //! which sends it when it is written.
 
-use crate::host::{Silk, text};
+use crate::host::Silk;
+use crate::programs::text;
 use silk_testkit::netns::SERVER;
 use std::process::Command;
 

@@ -1,7 +1,8 @@
 //! A call that waits while another thread closes its socket ends, and does not go on with the next socket, which has
 //! its descriptor's number and the library's record at once.
 
-use crate::host::{Silk, within};
+use crate::host::Silk;
+use crate::programs::within;
 use silk_testkit::netns::SERVER;
 use std::time::Duration;
 

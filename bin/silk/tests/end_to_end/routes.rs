@@ -2,7 +2,8 @@
 //! of Linux's, and who is not to be sent to. With an address of silk's own the configuration says so.
 
 use crate::files::{Slowly, fetch_each, site};
-use crate::host::{Silk, said, text, within};
+use crate::host::Silk;
+use crate::programs::{said, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, INTERFACE, Running, SERVER, SERVER6};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;

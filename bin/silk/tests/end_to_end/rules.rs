@@ -2,7 +2,8 @@
 //! router of the provider whose address they carry.
 
 use crate::files::{fetch_each, site};
-use crate::host::{Silk, said, text, within};
+use crate::host::Silk;
+use crate::programs::{said, text, within};
 use crate::routes::{ANSWER, ASK, FAR, FAR6, answered_by, be_far, serve, serve_there};
 use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, INTERFACE, SERVER};
 use std::net::Ipv4Addr;

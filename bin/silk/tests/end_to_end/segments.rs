@@ -1,6 +1,7 @@
 //! Several datagrams in one call (`UDP_SEGMENT`, `UDP_GRO`), with Linux's own stack on the other side.
 
-use crate::host::{MODES, Silk, text, within};
+use crate::host::{MODES, Silk};
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, INTERFACE, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;

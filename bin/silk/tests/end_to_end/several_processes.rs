@@ -1,7 +1,8 @@
 //! Processes that hold one socket and use it at the same time, as pre-forking servers of datagrams do, and programs that
 //! write to one connection from several: each call is one call, whoever dies in the middle of one.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::time::Duration;
 

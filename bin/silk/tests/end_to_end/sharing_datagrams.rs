@@ -2,7 +2,8 @@
 //! same one, over silk's device and over Linux, and what one had goes to the others when it ends. With `SO_REUSEADDR` the
 //! latest hears all who have none of their own.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, PREFERRED, PREFERRED6, Running, SERVER, SERVER6, signal};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -3,8 +3,9 @@
 
 use crate::apache::apache_at;
 use crate::files::{fetch_each, site};
-use crate::host::{Silk, said, text, within};
+use crate::host::Silk;
 use crate::nginx::nginx_at;
+use crate::programs::{said, text, within};
 use silk_testkit::netns::{CLIENT6, INTERFACE, PREFERRED6, SERVER, SERVER6};
 use std::net::Ipv6Addr;
 use std::process::Command;

@@ -3,7 +3,8 @@
 //! kernel may have no interfaces for VLANs; what of Linux's is on silk's own host has the same.
 
 use crate::files::{content, fetch_each, site};
-use crate::host::{Silk, bytes, said, skipped, within};
+use crate::host::Silk;
+use crate::programs::{bytes, said, skipped, within};
 use crate::python::{CLIENTS, ECHO, echo};
 use silk_testkit::netns::{CLIENT, CLIENT6, Host, INTERFACE, PREFERRED, Rig, SERVER, SERVER6};
 use std::fs;

@@ -1,7 +1,8 @@
 //! Threads that wait in `accept` and end there, killed or by an exec: what they were handed, and what comes for them
 //! afterwards, is another's.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{PREFERRED, SERVER};
 use std::time::Duration;
 

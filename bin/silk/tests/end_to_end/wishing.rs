@@ -1,7 +1,8 @@
 //! Options that are set before a socket is connected: what the first packets show, and what accepted
 //! connections inherit.
 
-use crate::host::{Silk, text, within};
+use crate::host::Silk;
+use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, Running, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;
