@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use silk_path::classify::{Answer, Between, FlowError, Found, Protocol, Tables, View};
-use silk_path::{CreateError, Endpoint, NOWHERE, PathId, Sharing};
+use silk_path::{Attrs, CreateError, Endpoint, NOWHERE, PathId, Sharing};
 
 /// A path that waits.
 struct Waiting {
@@ -15,8 +15,26 @@ struct Waiting {
     /// Whom it hears alone.
     remote: Option<Endpoint>,
     path: PathId,
-    /// It shares its port with all others that do.
+    share: Share,
+}
+
+/// What a path has of its port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    /// It shares that with all others that do.
     sharing: Option<Sharing>,
+    /// The number by which it is chosen among them.
+    sharer: u32,
+    /// The port is another domain's.
+    is_lane: bool,
+}
+
+impl Share {
+    /// As a path of these attributes has it.
+    pub fn of(attrs: &Attrs, path: PathId) -> Self {
+        let (sharer, is_lane) = (attrs.sharer().unwrap_or(path.index), attrs.lane() == Some(true));
+        Self { sharing: attrs.shared(), sharer, is_lane }
+    }
 }
 
 /// Paths by the address and port they wait at. Few, so a list.
@@ -31,30 +49,33 @@ impl Bound {
         tables: &Tables,
         protocol: Protocol,
         (local, remote): (Endpoint, Option<Endpoint>),
-        (path, sharing): (PathId, Option<Sharing>),
+        (path, share): (PathId, Share),
     ) -> Result<(), CreateError> {
         let overlap = CreateError::Overlap { local, remote: NOWHERE };
-        let excludes = |known: &Waiting| known.sharing.is_none() || sharing.is_none();
+        let excludes = |known: &Waiting| known.share.sharing.is_none() || share.sharing.is_none();
         if self.0.iter().any(|known| overlaps(&known.local, &local) && excludes(known)) {
             return Err(overlap);
         }
         let taken = || tables.own_port(protocol, Some(local.ip()), local.port());
-        if !is_groups(tables, local.ip()) && !taken() {
+        if !share.is_lane && !is_groups(tables, local.ip()) && !taken() {
             return Err(CreateError::NoRoute(local.ip()));
         }
-        self.0.push(Waiting { local, remote, path, sharing });
+        self.0.push(Waiting { local, remote, path, share });
         Ok(())
     }
 
     /// Takes a path out, and gives the port back as far as no other waits there.
     pub fn leave(&mut self, tables: &Tables, protocol: Protocol, local: Endpoint, path: PathId) {
-        let before = self.0.len();
-        self.0.retain(|known| known.local != local || known.path != path);
-        if self.0.len() == before || is_groups(tables, local.ip()) {
+        let Some(at) = self.0.iter().position(|known| known.local == local && known.path == path) else {
+            return;
+        };
+        let left = self.0.remove(at);
+        if left.share.is_lane || is_groups(tables, local.ip()) {
             return;
         }
         // What waits at all addresses has that of the one that has left, and the other way round.
-        let others = self.0.iter().map(|known| known.local).filter(|known| overlaps(known, &local));
+        let others = self.0.iter().filter(|known| !known.share.is_lane).map(|known| known.local);
+        let others = others.filter(|known| overlaps(known, &local));
         tables.disown_port_but(protocol, Some(local.ip()), local.port(), others.map(|known| known.ip()));
     }
 
@@ -70,12 +91,13 @@ impl Bound {
         let there = self.0.iter().filter(|known| known.hears(flow));
         // Of equals this is the last.
         let latest = there.clone().max_by_key(|known| (is_at(known), known.remote.is_some()))?;
-        if latest.sharing != Some(Sharing::Peers) {
+        if latest.share.sharing != Some(Sharing::Peers) {
             return Some(latest.path);
         }
-        let like = |known: &&Waiting| (known.sharing, known.remote) == (latest.sharing, latest.remote);
+        let like =
+            |known: &&Waiting| (known.share.sharing, known.remote) == (latest.share.sharing, latest.remote);
         let rivals = there.filter(|known| is_at(known) == is_at(latest) && like(known));
-        rivals.map(|known| known.path).max_by_key(|path| weight(flow.remote, path.index))
+        rivals.max_by_key(|known| weight(flow.remote, known.share.sharer)).map(|known| known.path)
     }
 }
 
@@ -91,14 +113,14 @@ pub(crate) fn is_groups(tables: &Tables, address: IpAddr) -> bool {
     address.is_multicast() || !tables.is_local(address) && tables.is_heard(address)
 }
 
-/// How much a peer prefers one of the paths that share a port.
-fn weight(remote: Endpoint, path: u32) -> u64 {
+/// How much a peer prefers one of those that share a port.
+fn weight(remote: Endpoint, sharer: u32) -> u64 {
     let (high, low) = match remote.ip() {
         IpAddr::V4(ip) => (0, u64::from(ip.to_bits())),
         IpAddr::V6(ip) => ((ip.to_bits() >> 64) as u64, ip.to_bits() as u64),
     };
     let peer = mix(mix(high).wrapping_add(low)).wrapping_add(remote.port().into());
-    mix(mix(peer).wrapping_add(path.into()))
+    mix(mix(peer).wrapping_add(sharer.into()))
 }
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): each bit depends on all.
@@ -152,6 +174,10 @@ mod tests {
         PathId { index, generation: 0 }
     }
 
+    fn shares(sharer: u32, sharing: Option<Sharing>) -> Share {
+        Share { sharing, sharer, is_lane: false }
+    }
+
     fn tables() -> Tables {
         let tables = Tables::with_room(8, 1);
         tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).unwrap();
@@ -165,7 +191,9 @@ mod tests {
     /// Enters paths that share their port.
     fn enter_shared(bound: &mut Bound, tables: &Tables, local: Endpoint, paths: core::ops::Range<u32>) {
         for n in paths {
-            bound.enter(tables, Protocol::Udp, (local, None), (path(n), Some(Sharing::Peers))).unwrap();
+            bound
+                .enter(tables, Protocol::Udp, (local, None), (path(n), shares(n, Some(Sharing::Peers))))
+                .unwrap();
         }
     }
 
@@ -178,7 +206,7 @@ mod tests {
                 &tables,
                 Protocol::Udp,
                 (Endpoint::v4(ip, port), None),
-                (path(n), (n > 8).then_some(Sharing::Peers)),
+                (path(n), shares(n, (n > 8).then_some(Sharing::Peers))),
             )
         };
         assert_eq!(enter(HERE, 53, 1), Ok(()));
@@ -215,6 +243,23 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_has_the_same_of_those_that_share_a_port_in_every_domain_and_lanes_leave_the_port_alone() {
+        let (tables, local) = (tables(), Endpoint::v4(HERE, 53));
+        let [mut home, mut lanes] = [Bound::default(), Bound::default()];
+        let share = |sharer, is_lane| Share { sharing: Some(Sharing::Peers), sharer, is_lane };
+        let enter = |bound: &mut Bound, n, share| {
+            bound.enter(&tables, Protocol::Udp, (local, None), (path(n), share)).unwrap();
+        };
+        (0..4).for_each(|n| enter(&mut lanes, 9 - n, share(n, true)));
+        assert!(!tables.owns_port(Protocol::Udp, HERE, 53));
+        (0..4).for_each(|n| enter(&mut home, n, share(n, false)));
+        let find = |bound: &Bound, peer| bound.find(&flow(local, peer)).unwrap().index;
+        assert!((0..1000).all(|peer| find(&home, peer) == 9 - find(&lanes, peer)));
+        (6..10).for_each(|n| lanes.leave(&tables, Protocol::Udp, local, path(n)));
+        assert!(tables.owns_port(Protocol::Udp, HERE, 53));
+    }
+
+    #[test]
     fn who_waits_at_an_address_hears_before_who_waits_at_all_and_each_ends_alone() {
         let (tables, mut bound) = (tables(), Bound::default());
         let (any, here) = (Endpoint::v4(Ipv4Addr::UNSPECIFIED, 53), Endpoint::v4(HERE, 53));
@@ -246,7 +291,7 @@ mod tests {
         };
         let modes = [Sharing::Latest, Sharing::Peers, Sharing::Peers, Sharing::Latest];
         for (n, sharing) in (0..).zip(modes) {
-            bound.enter(&tables, Protocol::Udp, (local, None), (path(n), Some(sharing))).unwrap();
+            bound.enter(&tables, Protocol::Udp, (local, None), (path(n), shares(n, Some(sharing)))).unwrap();
         }
         assert_eq!(heard_by(&bound), [3].into());
         bound.leave(&tables, Protocol::Udp, local, path(3));
@@ -285,7 +330,9 @@ mod tests {
         let (tables, mut bound) = (tables(), Bound::default());
         let group = Endpoint::v4(Ipv4Addr::new(239, 1, 2, 3), 53);
         let mut enter = |n, remote| {
-            bound.enter(&tables, Protocol::Udp, (group, remote), (path(n), Some(Sharing::Peers))).unwrap();
+            bound
+                .enter(&tables, Protocol::Udp, (group, remote), (path(n), shares(n, Some(Sharing::Peers))))
+                .unwrap();
         };
         enter(1, Some(flow(group, 7).remote));
         enter(2, None);
@@ -299,7 +346,7 @@ mod tests {
     #[test]
     fn leaving_gives_the_port_back() {
         let (tables, mut bound, local) = (tables(), Bound::default(), Endpoint::v4(HERE, 53));
-        bound.enter(&tables, Protocol::Udp, (local, None), (path(1), None)).unwrap();
+        bound.enter(&tables, Protocol::Udp, (local, None), (path(1), shares(1, None))).unwrap();
         assert!(tables.owns_port(Protocol::Udp, HERE, 53));
         bound.leave(&tables, Protocol::Udp, local, path(1));
         assert!(!tables.owns_port(Protocol::Udp, HERE, 53) && bound.find(&flow(local, 1)).is_none());

@@ -12,7 +12,7 @@
 //! Reads `Local` (the port is needed) and `Remote`: with it the path hears this peer alone and
 //! has an exact entry in the classifier; without it the path takes what comes to the port of
 //! its address, and answers and sends to whom each message names; with `Shared` others may wait there
-//! too. Sets `ProtId` to 17, and `Groups`
+//! too, and `Sharer` says which of them a peer has; with `Lane` the port is another domain's. Sets `ProtId` to 17, and `Groups`
 //! where it waits at any address of ours, or at a group's: what is sent to a group is for it too.
 //!
 //! # Example
@@ -31,7 +31,7 @@
 //! [`IntegratedLayers`](crate::IntegratedLayers), by which the stage that reads the data verifies the
 //! checksum.
 
-use crate::bound::{Bound, is_groups};
+use crate::bound::{self, Bound, Share, is_groups};
 use crate::faults::{accept, reason};
 use crate::unsummed::refused;
 use alloc::boxed::Box;
@@ -39,7 +39,7 @@ use silk_path::classify::{Answer, Between, Found, Protocol, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Checksum, Create, CreateError, Cx, DropReason, Endpoint, Event, Message, Module, NOWHERE, Next,
-    Parcel, PathId, Report, Sharing, Stage, Step, Verdict,
+    Parcel, PathId, Report, Stage, Step, Verdict,
 };
 use silk_wire::checksum::{self, Sum};
 use silk_wire::{ipv4, udp};
@@ -71,19 +71,15 @@ impl Udp {
         &mut self,
         local: Endpoint,
         remote: Option<Endpoint>,
-        (path, sharing): (PathId, Option<Sharing>),
+        (path, share): (PathId, Share),
     ) -> Result<(), CreateError> {
         match remote {
             Some(remote) if !is_groups(&self.tables, local.ip()) => {
                 let flow = Between { protocol: Protocol::Udp, local, remote };
-                crate::bound::enter_flow(
-                    &self.tables,
-                    &flow,
-                    Found { domain: self.domain, index: path.index },
-                )
+                bound::enter_flow(&self.tables, &flow, Found { domain: self.domain, index: path.index })
             }
             // What is sent to groups has no exact entry.
-            remote => self.bound.enter(&self.tables, Protocol::Udp, (local, remote), (path, sharing)),
+            remote => self.bound.enter(&self.tables, Protocol::Udp, (local, remote), (path, share)),
         }
     }
 
@@ -130,7 +126,7 @@ impl Module for Udp {
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
-        crate::bound::classify(&self.tables, Protocol::Udp, udp::HEADER, view)
+        bound::classify(&self.tables, Protocol::Udp, udp::HEADER, view)
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
@@ -175,8 +171,8 @@ impl Stage for UdpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         self.local = cx.attrs().local().ok_or(CreateError::Missing("Local"))?;
         let (local, remote, path) = (self.local, self.remote, cx.path());
-        let sharing = cx.attrs().shared();
-        cx.module::<Udp>().enter(local, remote, (path, sharing))?;
+        let share = Share::of(cx.attrs(), path);
+        cx.module::<Udp>().enter(local, remote, (path, share))?;
         self.entered = true;
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 lanes.py answer HOW ADDRESS PORT: says to each datagram how it is scheduled, and how many that said `slow` it has heard, for each of which it
 sleeps. It waits in `recv`, at an event set (`epoll`), or looks at each before it takes it (`peek`). `join` has it join a group, `peer` hear this peer alone, `all` everybody again.
+lanes.py share OPTION ADDRESS PORT COUNT: so many sockets that share the port by this option (`SO_REUSEPORT`). Each says which of them it is, and how many `slow` all
+have heard. `more` makes one more, `join` has the first join a group.
 lanes.py again ADDRESS PORT COUNT: five sockets, one after the other, that answer so many questions each.
 lanes.py ask FROM TO PORT WORD...: one word after the other, and what was said to it.
 lanes.py flood FROM TO PORT COUNT: so many times `slow`, without waiting for answers.
@@ -50,6 +52,34 @@ def answer(how, address, port):
         end.sendto(said.encode(), asker)
 
 
+def share(option, address, port, count):
+    ends, events, slow = [], select.epoll(), 0
+
+    def more():
+        end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        end.setsockopt(socket.SOL_SOCKET, getattr(socket, option), 1)
+        end.bind((address, port))
+        events.register(end, select.EPOLLIN)
+        ends.append(end)
+
+    for _ in range(count):
+        more()
+    print("bound", flush=True)
+    while True:
+        [(descriptor, _)] = events.poll(maxevents=1)
+        [number] = [number for number, end in enumerate(ends) if end.fileno() == descriptor]
+        word, asker = ends[number].recvfrom(100)
+        match word:
+            case b"slow":
+                slow += 1
+                time.sleep(0.005)
+            case b"more":
+                more()
+            case b"join":
+                ends[0].setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, GROUP)
+        ends[number].sendto(f"{number} {slow}".encode(), asker)
+
+
 def again(address, port, count):
     for number in range(5):
         end = end_at(address, port)
@@ -77,6 +107,8 @@ def flood(source, to, port, count):
 match sys.argv[1:]:
     case ["answer", how, address, port]:
         answer(how, address, int(port))
+    case ["share", option, address, port, count]:
+        share(option, address, int(port), int(count))
     case ["again", address, port, count]:
         again(address, int(port), int(count))
     case ["ask", source, to, port, *words]:

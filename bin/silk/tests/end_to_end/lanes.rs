@@ -5,6 +5,7 @@ use crate::host::Silk;
 use crate::priority::has_real_time;
 use crate::programs::{text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, PREFERRED6, Running, SERVER, SERVER6, signal};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -23,8 +24,16 @@ fn start() -> Option<Silk> {
 }
 
 fn serve(silk: &Silk, how: &str, at: &str) -> Running {
-    let server =
-        silk.start_logged(silk.on_paths("python3").args(["lanes.py", "answer", how, at, PORT]), "server");
+    server(silk, &["answer", how, at, PORT])
+}
+
+/// Several sockets that share the port.
+fn serve_shared(silk: &Silk, option: &str, count: &str) -> Running {
+    server(silk, &["share", option, "0.0.0.0", PORT, count])
+}
+
+fn server(silk: &Silk, words: &[&str]) -> Running {
+    let server = silk.start_logged(silk.on_paths("python3").arg("lanes.py").args(words), "server");
     silk.until_says("server", "bound");
     server
 }
@@ -115,6 +124,67 @@ fn a_socket_that_has_a_peer_or_is_in_a_group_has_none() {
     heard(1);
     assert_eq!(ask(&silk, PREFERRED, &["join", "?"]).len(), 2);
     heard(0);
+}
+
+/// Datagrams that Linux has received for its own sockets.
+fn heard_by_linux(silk: &Silk) -> u32 {
+    let counters = silk.rig.server.run("cat", ["/proc/net/snmp"]).unwrap();
+    let mut lines = counters.lines().filter(|line| line.starts_with("Udp:")).map(|line| line.split(' '));
+    let mut columns = lines.next().unwrap().zip(lines.next().unwrap());
+    columns.find(|(name, _)| *name == "InDatagrams").unwrap().1.parse().unwrap()
+}
+
+/// Which of several sockets has answered so many questions from one port; all by the same one.
+fn who_answers(silk: &Silk, from: impl Into<IpAddr>) -> String {
+    let said = ask(silk, from, &FEW);
+    let numbers: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
+    assert!(numbers.len() == FEW.len() && numbers.iter().all(|number| *number == numbers[0]), "{said:?}");
+    numbers[0].to_owned()
+}
+
+#[test]
+fn those_that_share_a_port_have_one_each_and_a_peer_keeps_its_socket_from_its_first_question_on() {
+    let Some(silk) = start() else { return };
+    let _server = serve_shared(&silk, "SO_REUSEPORT", "3");
+    let seen = || (0..24).map(|_| who_answers(&silk, PREFERRED)).collect::<BTreeSet<_>>();
+    assert_eq!(seen().into_iter().collect::<Vec<_>>(), ["0", "1", "2"]);
+    assert_eq!(paths(&silk, "preferred"), 3);
+    flood(&silk, "300");
+    let said = ask(&silk, PREFERRED, &["?"; 2]);
+    let slow = |said: &String| said.rsplit(' ').next().unwrap().parse::<u32>().unwrap();
+    // One thread serves them all, and those of the flood have one socket.
+    assert!(said.iter().all(|said| slow(said) < 200), "{said:?}");
+    assert_eq!(ask(&silk, CLIENT, &["more"]).len(), 1);
+    assert_eq!(paths(&silk, "preferred"), 4);
+    assert_eq!(seen().into_iter().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    assert_eq!(heard_by_linux(&silk), 0);
+}
+
+#[test]
+fn of_those_that_share_an_address_the_last_hears() {
+    let Some(silk) = start() else { return };
+    let _server = serve_shared(&silk, "SO_REUSEADDR", "2");
+    for last in ["1", "2"] {
+        for from in [PREFERRED, CLIENT, PREFERRED] {
+            assert_eq!(who_answers(&silk, from), last);
+        }
+        assert_eq!(ask(&silk, PREFERRED, &["more"]).len(), 1);
+    }
+    assert_eq!(paths(&silk, "preferred"), 4);
+}
+
+#[test]
+fn while_one_of_them_is_in_a_group_none_has_any_and_all_are_silks() {
+    let Some(silk) = start() else { return };
+    let _server = serve_shared(&silk, "SO_REUSEPORT", "2");
+    who_answers(&silk, PREFERRED);
+    assert_eq!(paths(&silk, "preferred"), 2);
+    assert_eq!(ask(&silk, CLIENT, &["join"]).len(), 1);
+    let before = heard_by_linux(&silk);
+    for from in [PREFERRED, CLIENT] {
+        who_answers(&silk, from);
+    }
+    assert_eq!((paths(&silk, "preferred"), heard_by_linux(&silk)), (0, before));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use silk_control::{Report, SlotNumber};
 use silk_modules::Standing;
 use silk_modules::filter::Filter;
 use silk_path::classify::Refused;
-use silk_path::{Checksum, Endpoint};
+use silk_path::{Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, wake};
 use std::io;
@@ -166,6 +166,8 @@ pub enum Command {
         rings: Rings,
         /// The socket's local ends.
         locals: Vec<Endpoint>,
+        /// How it shares its port.
+        sharing: Option<Sharing>,
     },
     /// A lane hears nothing any more.
     Deafen(SocketName),

@@ -101,6 +101,8 @@ pub struct Socket {
     pub chose_port: bool,
     /// It is a datagram socket that hears one peer alone.
     pub has_peer: bool,
+    /// The how manieth datagram socket that was opened it is.
+    pub opened: u64,
     /// Its rings, once it has them (an accepted connection's are its executor's).
     pub rings: Option<Rings>,
 }

@@ -59,7 +59,7 @@ impl Server {
                 return Err(refuse(libc::ENOBUFS, "the classifier holds no more groups"));
             }
             self.take_ports_of(group);
-            self.deafen_lanes(name);
+            self.deafen_port_of(name);
         }
         self.set_sources(group, name, filter);
         Ok(Reply::Done)

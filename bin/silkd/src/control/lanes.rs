@@ -1,6 +1,6 @@
 //! Lanes of datagram sockets: rings and a path for what a class sends to a socket whose own class is less important. An executor asks
-//! for one when it passes datagrams on. It lasts as long as its socket, and hears nothing while that has a peer, or is in
-//! groups, whose sources one domain knows.
+//! for them when it passes datagrams on, and all sockets at the port have one. It lasts as long as its socket, and hears nothing while that
+//! has a peer, or one at the port is in groups, whose sources one domain knows.
 
 use crate::between::command::Command;
 use crate::between::names::SocketName;
@@ -12,12 +12,13 @@ use silk_control::{Kind, SlotNumber};
 use silk_path::Endpoint;
 use silk_stream::{OWNER_NOBODY, kind};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// A socket whose program did not choose its port gets a lane when so many datagrams were passed on: who asks others has a new one for each
 /// question. A server is known by its port, and gets one at once.
 const FEW: u32 = 4;
+/// More sockets that share a port are not served so: they are one for each peer.
+const SHARERS: usize = 64;
 
 /// A lane of a socket.
 #[derive(Clone, Copy, Debug)]
@@ -85,75 +86,114 @@ impl Family {
 }
 
 impl Server {
-    /// What a more important domain receives for the datagram sockets at `local`, so many by now, is passed to the domain `home`: if it is for one
-    /// socket alone, that gets a lane there.
-    pub(crate) fn make_lane(&mut self, (local, passed): (Endpoint, u32), home: usize, domain: usize) {
-        let Some((of, own)) = self.who_hears(local, home) else { return };
-        let known = self.families.get(&of.family).and_then(|known| known.sockets.get(&of.slot));
-        if passed < FEW && known.is_none_or(|socket| !socket.chose_port) {
+    /// What a more important domain receives for the datagram sockets at `local`, so many by now, is passed to the domain `home`: they all get
+    /// lanes there, and so do those that share their port later; if there is no memory for one, none has. One alone would hear what others
+    /// are to hear.
+    pub(crate) fn make_lanes(&mut self, (local, passed): (Endpoint, u32), home: usize, domain: usize) {
+        let port = local.port();
+        let hearing = self.who_hears(port);
+        let are_of_home = hearing.iter().all(|(_, socket)| socket.state == State::Served { domain: home });
+        let are_served = passed >= FEW || hearing.iter().any(|(_, socket)| socket.chose_port);
+        if hearing.is_empty() || !are_of_home || !are_served {
             return;
         }
+        let names: Vec<_> = hearing.into_iter().map(|(name, _)| name).collect();
+        if names.len() > SHARERS || names.iter().any(|name| self.groups.of(*name).next().is_some()) {
+            return;
+        }
+        self.with_lanes.entry(port).or_default().insert(domain);
+        if !names.into_iter().all(|name| self.make_lane(name, domain)) {
+            self.deafen_port(port);
+        }
+    }
+
+    /// A datagram socket is bound, and has no peer: it has lanes where others at its port have.
+    pub(crate) fn make_lanes_beside_others(&mut self, of: SocketName) {
+        let known = self.families.get(&of.family).and_then(|known| known.sockets.get(&of.slot));
+        let Some(port) = known.and_then(|socket| socket.local).map(|local| local.port()) else { return };
+        let Some(domains) = self.with_lanes.get(&port).cloned() else { return };
+        let are_few = self.who_hears(port).len() <= SHARERS;
+        if !are_few || !domains.into_iter().all(|domain| self.make_lane(of, domain)) {
+            self.deafen_port(port);
+        }
+    }
+
+    /// Makes a socket a lane in a more important domain, or lets it hear there again. Whether there was memory for it.
+    fn make_lane(&mut self, of: SocketName, domain: usize) -> bool {
+        let known = self.families.get(&of.family).and_then(|known| known.sockets.get(&of.slot));
+        let is_less = |state| matches!(state, State::Served { domain: home } if home < domain);
+        let Some(socket) = known.filter(|socket| is_less(socket.state)) else { return true };
+        let Some((local, held)) = socket.local.zip(socket.held) else { return true };
         let memory = &self.settings.config.memory;
         let sizes = [memory.receive_ring.get() as u32, memory.send_ring.get() as u32];
-        let locals = self.datagram_ends(of, own);
-        let Some(known) = self.families.get_mut(&of.family) else { return };
+        let (locals, sharing) = (self.datagram_ends(of, local), self.ports.hold(&held).sharing);
+        let Some(known) = self.families.get_mut(&of.family) else { return true };
         let lanes = known.lanes.entry(of.slot).or_default();
         if lanes.is_closed {
-            return;
+            return true;
         }
         let there = lanes.all.iter_mut().find(|(_, lane)| lane.domain == domain);
         let lane = match there {
-            Some((_, lane)) if lane.hears => return,
+            Some((_, lane)) if lane.hears => return true,
             Some((slot, lane)) => {
                 lane.hears = true;
                 Some((*slot, *lane))
             }
             None => known.new_lane(of.slot, domain, sizes),
         };
-        // Without memory for it they are passed on as before.
-        let (Some((slot, lane)), Some(orders)) = (lane, self.orders.get(domain)) else { return };
-        let socket = SocketName { family: of.family, slot };
-        let _ = orders.give(Command::Lane { socket, of: of.slot, rings: lane.rings, locals });
+        if let (Some((slot, lane)), Some(orders)) = (lane, self.orders.get(domain)) {
+            let socket = SocketName { family: of.family, slot };
+            let _ = orders.give(Command::Lane { socket, of: of.slot, rings: lane.rings, locals, sharing });
+        }
+        lane.is_some()
     }
 
-    /// The datagram socket that hears what comes to `local`, and where it is bound, if it shares that with nobody, has no peer, is in no
-    /// group, and `home` serves it.
-    fn who_hears(&self, local: Endpoint, home: usize) -> Option<(SocketName, Endpoint)> {
+    /// The datagram sockets at a port that hear everybody, in the order in which they have been opened.
+    fn who_hears(&self, port: u16) -> Vec<(SocketName, &Socket)> {
         let sockets = self.families.iter().flat_map(|(family, known)| {
             let named = |slot: &SlotNumber| SocketName { family: *family, slot: *slot };
             known.sockets.iter().map(move |(slot, socket)| (named(slot), socket))
         });
-        let is_one = |socket: &Socket| {
-            socket.kind == Kind::Datagram
-                && socket.state == State::Served { domain: home }
-                && !socket.has_peer
+        let hears = |socket: &Socket| {
+            let at_port = socket.local.is_some_and(|local| local.port() == port);
+            let is_open = matches!(socket.state, State::Served { .. }) && !socket.holders.is_empty();
+            socket.kind == Kind::Datagram && at_port && is_open && !socket.has_peer
         };
-        let at = |socket: &Socket, ip: IpAddr| {
-            let own = socket.local.filter(|own| own.port() == local.port())?;
-            let sides = socket.sides();
-            let any = own.ip().is_unspecified() && if ip.is_ipv4() { sides.four } else { sides.six };
-            (own.ip() == ip || any).then_some(own)
-        };
-        let hears = sockets.filter(|(_, socket)| is_one(socket));
-        let mut hears: Vec<_> =
-            hears.filter_map(|(name, socket)| Some((name, at(socket, local.ip())?))).collect();
-        // Who is bound to the address hears it, and not who is bound to any.
-        if hears.iter().any(|(_, own)| own.ip() == local.ip()) {
-            hears.retain(|(_, own)| own.ip() == local.ip());
-        }
-        let [(name, own)] = hears[..] else { return None };
-        let held = self.families.get(&name.family)?.sockets.get(&name.slot)?.held?;
-        let is_alone = self.ports.hold(&held).sharing.is_none() && self.groups.of(name).next().is_none();
-        is_alone.then_some((name, own))
+        let mut hearing: Vec<_> = sockets.filter(|(_, socket)| hears(socket)).collect();
+        hearing.sort_by_key(|(_, socket)| socket.opened);
+        hearing
     }
 
-    /// A socket has a peer from now on, or is in a group: its lanes hear nothing any more. What they have heard is still there.
+    /// A socket has a peer from now on: its lanes hear nothing any more. What they have heard is still there.
     pub(crate) fn deafen_lanes(&mut self, of: SocketName) {
         let lanes = self.families.get_mut(&of.family).and_then(|known| known.lanes.get_mut(&of.slot));
         for (slot, lane) in lanes.into_iter().flat_map(|lanes| &mut lanes.all) {
             lane.hears = false;
             let socket = SocketName { family: of.family, slot: *slot };
             let _ = self.orders.get(lane.domain).map(|orders| orders.give(Command::Deafen(socket)));
+        }
+    }
+
+    /// A socket is in a group from now on: none of those at its port has lanes, since one domain knows whose groups' sources are.
+    pub(crate) fn deafen_port_of(&mut self, of: SocketName) {
+        let known = self.families.get(&of.family).and_then(|known| known.sockets.get(&of.slot));
+        if let Some(local) = known.and_then(|socket| socket.local) {
+            self.deafen_port(local.port());
+        }
+    }
+
+    /// What more important domains receive for the sockets at a port is passed on from now on, as before they had lanes.
+    fn deafen_port(&mut self, port: u16) {
+        if self.with_lanes.remove(&port).is_some() {
+            let names: Vec<_> = self.who_hears(port).into_iter().map(|(name, _)| name).collect();
+            names.into_iter().for_each(|name| self.deafen_lanes(name));
+        }
+    }
+
+    /// A datagram socket is at this port no longer.
+    pub(crate) fn forget_port(&mut self, port: u16) {
+        if self.with_lanes.contains_key(&port) && self.who_hears(port).is_empty() {
+            self.with_lanes.remove(&port);
         }
     }
 

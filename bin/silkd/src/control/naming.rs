@@ -76,6 +76,7 @@ impl Server {
             self.take_port_of_group(local);
             let opened = self.open_datagram(family, slot, local, None, answer);
             opened.inspect_err(|_| self.unmake(family, slot))?;
+            self.make_lanes_beside_others(SocketName { family, slot });
         }
         Ok(Reply::Socket { slot, generation })
     }
@@ -123,6 +124,7 @@ impl Server {
             holders,
             chose_port: false,
             has_peer: false,
+            opened: 0,
             rings,
         };
         known.sockets.insert(slot, socket);
@@ -168,9 +170,11 @@ impl Server {
         let own = || self.settings.classes.domain_of(peer.map_or(anybody, |p| p.ip()), 0, local.port());
         let socket = SocketName { family, slot };
         let domain = self.domain_of_sharers(socket).unwrap_or_else(own);
+        self.opened += 1;
         let known = self.families.get_mut(&family);
         if let Some(entry) = known.and_then(|f| f.sockets.get_mut(&slot)) {
             entry.state = State::Served { domain };
+            entry.opened = self.opened;
         }
         let locals = self.datagram_ends(socket, local);
         if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
@@ -433,9 +437,11 @@ impl Server {
         peer: Option<Endpoint>,
         answer: &Arc<Answer>,
     ) -> Result<(), Refusal> {
+        self.opened += 1;
         let known = self.families.get_mut(&family).and_then(|f| f.sockets.get_mut(&slot));
         let open = known.map(|socket| {
             socket.has_peer = peer.is_some();
+            socket.opened = self.opened;
             (socket.rings, socket.state)
         });
         if let Some((Some(rings), State::Served { domain })) = open {
@@ -443,6 +449,9 @@ impl Server {
             self.deafen_lanes(socket);
             let locals = self.datagram_ends(socket, local);
             self.tell_of_datagram((socket, rings), (&locals, peer), (domain, false), answer);
+            if peer.is_none() {
+                self.make_lanes_beside_others(socket);
+            }
             return Ok(());
         }
         self.open_datagram(family, slot, local, peer, answer)
@@ -462,6 +471,9 @@ impl Server {
         self.ports.give_back(held);
         self.ask_again();
         self.give_back_port_of_group(held);
+        if held.kind == Kind::Datagram {
+            self.forget_port(held.port);
+        }
         // The domain that served a datagram socket has forgotten where it was; the others were told, too.
         if held.kind == Kind::Datagram && self.orders.len() > 1 {
             let deserted = self.ports.deserted(held).into_iter();

@@ -82,6 +82,10 @@ pub struct Server {
     pub(crate) aside: BTreeSet<u64>,
     /// Who waits for a port whose socket is being closed.
     pub(crate) later: Later,
+    /// In which domains the datagram sockets at a port have lanes.
+    pub(crate) with_lanes: BTreeMap<u16, BTreeSet<usize>>,
+    /// Datagram sockets are opened so often by now.
+    pub(crate) opened: u64,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
     /// Families that are gone while connections of theirs go on.
@@ -174,6 +178,8 @@ impl Server {
             deaf: BTreeMap::new(),
             aside: BTreeSet::new(),
             later: Later::default(),
+            with_lanes: BTreeMap::new(),
+            opened: 0,
             families: BTreeMap::new(),
             next_family: 0,
             departed: BTreeMap::new(),
@@ -299,7 +305,7 @@ impl Server {
                 Event::Disconnected { name } => _ = self.has_left(name),
                 Event::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
                 Event::SocketGone { name } => self.socket_gone(name),
-                Event::Lane { local, passed, home, domain } => self.make_lane((local, passed), home, domain),
+                Event::Lane { local, passed, home, domain } => self.make_lanes((local, passed), home, domain),
                 Event::Prioritised { peer, outcome } => {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);

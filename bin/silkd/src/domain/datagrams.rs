@@ -7,6 +7,7 @@ use crate::between::names::SocketName;
 use crate::between::reserved::PortHold;
 use crate::between::sockets::Rings;
 use crate::domain::engine::Engine;
+use crate::domain::lanes::shared;
 use crate::domain::port::note_moved;
 use crate::domain::socket_end::SocketEnd;
 use crate::domain::sockets::Socket;
@@ -103,7 +104,7 @@ impl Engine {
         let class = self.classes.class_of(sender, 0, local.port());
         let mut attrs = self.attrs_of(local, class);
         if let Some(sharing) = hold.sharing {
-            attrs = attrs.with(Attr::Shared(sharing));
+            attrs = shared(attrs, name, sharing);
         }
         if let Some(peer) = peer {
             attrs = attrs.with(Attr::Remote(peer));

@@ -7,8 +7,14 @@ use crate::between::sockets::Rings;
 use crate::domain::engine::Engine;
 use crate::domain::socket_end::SocketEnd;
 use silk_instant::Instant;
-use silk_path::{Attr, Endpoint, Report};
-use silk_stream::status;
+use silk_path::{Attr, Attrs, Endpoint, Report, Sharing};
+use silk_stream::{SLOTS, status};
+
+/// Of a path of `socket` that shares its port. A peer has the same socket in each domain.
+pub(super) fn shared(attrs: Attrs, socket: SocketName, sharing: Sharing) -> Attrs {
+    let number = socket.family.wrapping_mul(SLOTS).wrapping_add(socket.slot);
+    attrs.with(Attr::Shared(sharing)).with(Attr::Sharer(number))
+}
 
 impl Engine {
     /// A datagram socket that another domain serves has a lane in this one, or that hears again.
@@ -16,7 +22,7 @@ impl Engine {
         &mut self,
         (name, rings): (SocketName, Rings),
         of: u32,
-        locals: &[Endpoint],
+        (locals, sharing): (&[Endpoint], Option<Sharing>),
         now: Instant,
     ) {
         let (Some(local), Some(top)) = (locals.first(), self.top()) else { return };
@@ -33,7 +39,9 @@ impl Engine {
         let Some(end) = kept.or_else(fresh) else { return };
         let is_own = |(_, domain): &(_, usize)| *domain == self.domain;
         let class = self.classes.classes.iter().position(is_own).unwrap_or(self.classes.default);
-        let attrs = self.attrs_of(*local, class);
+        let socket = SocketName { family: name.family, slot: of };
+        let attrs = self.attrs_of(*local, class).with(Attr::Lane(true));
+        let attrs = sharing.map_or(attrs, |sharing| shared(attrs, socket, sharing));
         self.put_on_path(name, top, attrs, class, end, now);
         if let [_, other] = locals {
             self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);

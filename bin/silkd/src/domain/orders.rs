@@ -68,7 +68,9 @@ pub fn obey(engine: &mut Engine, command: Command) {
             drop(hold);
             drop(answer);
         }
-        Command::Lane { socket, of, rings, locals } => engine.open_lane((socket, rings), of, &locals, now),
+        Command::Lane { socket, of, rings, locals, sharing } => {
+            engine.open_lane((socket, rings), of, (&locals, sharing), now);
+        }
         Command::Deafen(socket) => engine.deafen(socket, now),
         Command::Deserted { port, at } => engine.homes.desert(port, at),
         Command::Scout { socket, rings, recipe, answer } => {

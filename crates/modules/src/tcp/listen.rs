@@ -5,6 +5,7 @@
 use super::emit::{HEADROOM, bare, segment};
 use super::reasons::reason;
 use super::{Key, Tcp, UP, headers, seconds};
+use crate::bound::Share;
 use crate::faults;
 use silk_instant::Instant;
 use silk_path::classify::Protocol;
@@ -208,12 +209,12 @@ impl Stage for ListenStage {
             self.link_mss = mtu.saturating_sub(headers(&end));
         }
         self.grant(&Wishes { max_segment: cx.attrs().max_segment(), ..Wishes::default() });
-        let (path, local, sharing) = (cx.path(), self.local, cx.attrs().shared());
+        let (path, local, share) = (cx.path(), self.local, Share::of(cx.attrs(), cx.path()));
         let module = cx.module::<Tcp>();
         match local {
             Some(local) => {
                 let Tcp { bound, tables, .. } = module;
-                bound.enter(tables, Protocol::Tcp, (local, None), (path, sharing))?;
+                bound.enter(tables, Protocol::Tcp, (local, None), (path, share))?;
             }
             None => module.stray[usize::from(self.six)] = Some(path),
         }

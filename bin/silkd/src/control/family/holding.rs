@@ -102,6 +102,7 @@ impl Family {
                     holders: vec![owner],
                     chose_port: false,
                     has_peer: false,
+                    opened: 0,
                     rings: None,
                 },
             );
@@ -260,6 +261,7 @@ mod tests {
             holders: vec![holder],
             chose_port: false,
             has_peer: false,
+            opened: 0,
             rings: None,
         }
     }
