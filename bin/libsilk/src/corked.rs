@@ -44,6 +44,15 @@ impl Corked {
         self.parts.lock()
     }
 
+    /// In a forked child: nobody else is in the middle of a call.
+    pub fn force_open(&self) {
+        self.parts.bare().force_open();
+        // Another thread may have been in the middle of making it.
+        if !self.has_begun() {
+            self.forget(&mut self.parts.lock());
+        }
+    }
+
     /// What there is is not sent.
     pub fn clear(&self) {
         self.parts.bare().force_open();

@@ -200,7 +200,7 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
         }
         libc::FIONREAD => urgent::before_mark(socket, slot),
         libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),
-        AT_MARK if socket.role() != Role::Datagram => u32::from(urgent::is_at_mark(socket, slot)),
+        AT_MARK if socket.role() != Role::Datagram => u32::from(urgent::is_at_mark(socket, slot, 0)),
         // Interfaces, routes, close-on-exec: nothing to do with the path.
         _ => return kernel(),
     };

@@ -145,7 +145,7 @@ impl Luggage {
     pub fn unpack(self) {
         let errno = last();
         self.kept_open.iter().for_each(|fd| close_on_exec(*fd, true));
-        drop(self.file);
+        self.file.into_iter().for_each(internal::close);
         if self.is_expected {
             family::tell(&Request::Executes { now: false });
         }
@@ -294,7 +294,11 @@ fn written(bytes: &[u8]) -> Option<OwnedFd> {
     let file = internal::keep(file);
     // SAFETY: the bytes are those of the slice.
     let done = unsafe { real::pwrite(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-    (usize::try_from(done) == Ok(bytes.len())).then_some(file)
+    if usize::try_from(done) != Ok(bytes.len()) {
+        internal::close(file);
+        return None;
+    }
+    Some(file)
 }
 
 fn describe(token: u64, own: &[c_int]) -> Vec<u32> {

@@ -122,6 +122,8 @@ fn look(fds: &mut [pollfd]) -> usize {
 /// # Safety
 /// `mask` is null or points to a signal set.
 pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sigset_t) -> Answer<c_int> {
+    // Of one that nobody looks at, whose descriptor is negative, nothing is told.
+    fds.iter_mut().for_each(|one| one.revents = 0);
     let count = ours(fds).count();
     let pure = fds.iter().filter(|one| one.fd >= 0).count() == count;
     let ready = look(fds);
@@ -163,6 +165,7 @@ unsafe fn wait_once(
     // Several words are waited for by a call that handlers with SA_RESTART do not end, where the kernel has it.
     let ends = count == 1 || !signals::may_restart() && wait::may_be_on_several();
     if pure
+        && count > 0
         && count <= FEW
         && mask.is_null()
         && ends

@@ -1,6 +1,7 @@
 //! `select`, by way of `poll`: the sets become an array and the answers bits again. The
 //! meaning of the three sets is Linux's (`POLLIN_SET`, `POLLOUT_SET`, `POLLEX_SET`).
 
+use crate::clock::now;
 use crate::errno::Answer;
 use crate::poll;
 use crate::real;
@@ -12,19 +13,32 @@ const READ: c_short = libc::POLLIN | libc::POLLHUP | libc::POLLERR | libc::POLLR
 const WRITE: c_short = libc::POLLOUT | libc::POLLERR | libc::POLLWRNORM | libc::POLLWRBAND;
 const EXCEPT: c_short = libc::POLLPRI;
 
+/// What of `poll`'s answers the three sets mean.
+fn meaning(which: usize) -> c_short {
+    [READ, WRITE, EXCEPT].get(which).copied().unwrap_or(0)
+}
+
 /// The program's three sets, as words of bits. Programs allocate larger ones than
 /// `FD_SETSIZE`, so they are read and written as memory of `count` bits.
 #[derive(Clone, Copy)]
 pub struct Sets {
     /// Descriptors below this count.
-    pub count: c_int,
+    count: c_int,
     /// Read, write, except; each null or with room for `count` bits.
-    pub sets: [*mut fd_set; 3],
+    sets: [*mut fd_set; 3],
 }
 
 impl Sets {
     fn word(set: *mut fd_set, fd: c_int) -> (*mut u64, u64) {
         (set.cast::<u64>().wrapping_add(fd.unsigned_abs() as usize / 64), 1 << (fd % 64))
+    }
+
+    /// As a program says. Of a count above what a set has bits for usually, as much as there can be descriptors, as Linux does: sets of programs that ask
+    /// for the most that they might have end before that.
+    pub fn new(count: c_int, sets: [*mut fd_set; 3]) -> Self {
+        let is_usual = usize::try_from(count).is_ok_and(|count| count <= libc::FD_SETSIZE);
+        let most = if is_usual || count < 0 { None } else { room_for_descriptors() };
+        Self { count: most.map_or(count, |most| count.min(most)), sets }
     }
 
     /// # Safety
@@ -73,6 +87,13 @@ impl Sets {
     }
 }
 
+/// How many descriptors the kernel has room for in this process's table, which it says it never looks behind.
+#[cold]
+fn room_for_descriptors() -> Option<c_int> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("FDSize:"))?.trim().parse().ok()
+}
+
 /// `pselect(2)` on sets with sockets of ours.
 ///
 /// # Errors
@@ -83,20 +104,31 @@ impl Sets {
 pub unsafe fn select(sets: Sets, limit: Option<Duration>, mask: *const sigset_t) -> Answer<c_int> {
     // SAFETY: as the caller promises, here and below.
     let mut fds = unsafe { sets.array() };
+    let asked: Vec<c_int> = fds.iter().map(|one| one.fd).collect();
     // SAFETY: as above.
-    unsafe { poll::poll(&mut fds, limit, mask) }?;
-    if fds.iter().any(|one| one.revents & libc::POLLNVAL != 0) {
-        return Err(libc::EBADF);
+    let holds = |fd, which, told: c_short| unsafe { sets.has(which, fd) } && told & meaning(which) != 0;
+    let is_told = |fd, told| (0..3).any(|which| holds(fd, which, told));
+    let deadline = limit.and_then(|limit| now().checked_add(limit));
+    loop {
+        let left = deadline.map(|end| end.saturating_sub(now()));
+        // SAFETY: as above.
+        let reported = unsafe { poll::poll(&mut fds, left, mask) }?;
+        if fds.iter().any(|one| one.revents & libc::POLLNVAL != 0) {
+            return Err(libc::EBADF);
+        }
+        if reported == 0 || fds.iter().any(|one| is_told(one.fd, one.revents)) {
+            break;
+        }
+        // What only `poll` tells of, an end of what is to be told of other things, ends no wait, and is not to be heard again.
+        fds.iter_mut().filter(|one| one.revents != 0).for_each(|one| one.fd = -1);
     }
     let mut ready = 0;
-    for one in &fds {
-        for (which, meaning) in [READ, WRITE, EXCEPT].into_iter().enumerate() {
+    for (fd, one) in asked.into_iter().zip(&fds) {
+        for which in 0..3 {
+            let on = one.fd >= 0 && holds(fd, which, one.revents);
             // SAFETY: as above.
-            unsafe {
-                let on = sets.has(which, one.fd) && one.revents & meaning != 0;
-                sets.set(which, one.fd, on);
-                ready += c_int::from(on);
-            }
+            unsafe { sets.set(which, fd, on) };
+            ready += c_int::from(on);
         }
     }
     Ok(ready)

@@ -162,6 +162,7 @@ impl Socket {
     /// Nobody has a turn any more.
     pub fn open_locks(&self) {
         [&self.naming, &self.reading, &self.writing].into_iter().for_each(Lock::force_open);
+        self.corked.force_open();
         self.cursor.reset();
     }
 

@@ -47,13 +47,15 @@ pub unsafe fn spawn(
     let blocked = Blocked::all();
     let (child, report) = process::fork_with_report()?;
     if child == 0 {
+        let Some(report) = report else {
+            // Its parent could not tell whether it executes. SAFETY: ends the child; what it holds is its parent's as well.
+            unsafe { libc::_exit(127) }
+        };
         // SAFETY: as the caller promises.
         let errno = unsafe { become_it(program, actions, attributes, blocked) };
         // SAFETY: writes the number, for which a pipe has room, and ends the child; what it holds is its parent's as well.
         unsafe {
-            if let Some(report) = report {
-                real::write(report.as_raw_fd(), (&raw const errno).cast(), size_of::<c_int>());
-            }
+            real::write(report.as_raw_fd(), (&raw const errno).cast(), size_of::<c_int>());
             libc::_exit(127)
         }
     }

@@ -73,7 +73,7 @@ pub fn arrived(slot: &Slot) -> u32 {
 }
 
 /// The most unread bytes the peer is offered room for: `SO_RCVBUF`, where it was set, and little while memory is short.
-fn receive_limit(slot: &Slot) -> u32 {
+pub fn receive_limit(slot: &Slot) -> u32 {
     let size = slot.rx_size.load(Relaxed).min(reach(slot).unwrap_or(u32::MAX));
     match slot.receive_limit.load(Relaxed) {
         0 => size,
@@ -117,7 +117,17 @@ pub fn reach(slot: &Slot) -> Option<u32> {
 /// Bytes that can be written now.
 #[inline]
 pub fn writable(slot: &Slot) -> u32 {
-    let room = send_limit(slot).saturating_sub(unsent(slot));
+    room_within(slot, send_limit(slot))
+}
+
+/// The same, whatever limit the program has set.
+pub fn room(slot: &Slot) -> u32 {
+    room_within(slot, slot.tx_size.load(Relaxed))
+}
+
+#[inline]
+fn room_within(slot: &Slot, limit: u32) -> u32 {
+    let room = limit.saturating_sub(unsent(slot));
     match reach(slot) {
         None => room,
         Some(reach) => {

@@ -35,23 +35,29 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     }
     let want = into.total();
     let peeks = flags & libc::MSG_PEEK != 0;
-    let all = flags & libc::MSG_WAITALL != 0 && !peeks;
+    let all = flags & libc::MSG_WAITALL != 0;
     let mut deadline = None;
     let mut got = 0;
     loop {
         let slot = socket.slot()?;
+        // Nobody may wait for more than can be there at once.
+        let most = (state::receive_limit(slot) as usize / 2).max(1);
+        let low_water = || state::low_water(socket, slot) as usize;
         let least = match (all, peeks) {
-            (true, _) => want,
-            (_, true) => want.min(1),
-            _ => want.min(state::low_water(socket, slot) as usize),
+            (true, true) => want.min(most),
+            (true, false) => want,
+            (false, _) => want.min(low_water()),
         };
         // Before the ring: what arrived before the end is in the ring by the time the end
         // shows here.
         let status = state::status(slot);
+        // Who looks begins at the same place each time.
+        got = if peeks { 0 } else { got };
         got += take(socket, into, got, want - got, flags)?;
         // Who has room for nothing waits for something all the same, as on Linux, be it an urgent octet.
         let enough = if want == 0 { state::arrived(slot) > 0 } else { got >= least };
-        if enough || (got > 0 && urgent::is_at_mark(socket, slot)) {
+        let looked_at = if peeks { got as u32 } else { 0 };
+        if enough || (got > 0 && urgent::is_at_mark(socket, slot, looked_at)) {
             return Ok(got);
         }
         if got > 0 && may_have_ended(socket, slot, status) {
@@ -65,7 +71,8 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
             return if got > 0 { Ok(got) } else { Err(libc::EAGAIN) };
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
-        let level = (least - got).min(slot.rx_size.load(Relaxed) as usize / 2).max(1) as u32;
+        let missing = if peeks { least } else { least - got };
+        let level = missing.min(most).max(1) as u32;
         let ready = |slot: &Slot| {
             urgent::readable(socket, slot) >= level || may_have_ended(socket, slot, state::status(slot))
         };
@@ -131,8 +138,12 @@ fn take(socket: &Found, into: &Vectors, skip: usize, len: usize, flags: c_int) -
         let is_whole = if flags & libc::MSG_PEEK != 0 {
             slot.rx_read.load(Relaxed) == from
         } else {
-            next.note_read(socket, to);
-            advance(socket.name().0, slot, from, to)
+            // In this order: a handler in between finds the mark far ahead, and must not find it passed where it is not.
+            let is_moved = advance(socket.name().0, slot, from, to);
+            if is_moved {
+                next.note_read(socket, to);
+            }
+            is_moved
         };
         if is_whole {
             return Ok(len);
@@ -233,6 +244,7 @@ pub fn send_with(
     let mut sent = 0;
     loop {
         let slot = socket.slot()?;
+        let mut claimed = 0;
         if sent > 0 && has_reason(socket, slot) {
             // Why is for the next call.
             return Ok(sent);
@@ -250,7 +262,7 @@ pub fn send_with(
                         continue;
                     }
                 }
-                Ok(Placed::NoRoom) => {}
+                Ok(Placed::NoRoom(by)) => claimed = by,
                 Ok(Placed::NoMore) => return Ok(sent),
                 Err(errno) => return finish(sent, errno, flags),
             }
@@ -265,7 +277,8 @@ pub fn send_with(
             socket.starved.fetch_add(1, Relaxed);
             let level = state::worthwhile(slot);
             wait::announce(slot, Change::Writable(level));
-            if connected && state::writable(slot) >= level && !state::is_held_back(slot) {
+            let writable = state::writable(slot).saturating_sub(claimed);
+            if connected && writable >= level && !state::is_held_back(slot) {
                 continue;
             }
             return finish(sent, libc::EAGAIN, flags);
@@ -275,7 +288,8 @@ pub fn send_with(
         // Memory may become short meanwhile, and with it the most that there can be room for.
         let level = |slot: &Slot| half(slot).min(left);
         let ready = |slot: &Slot| {
-            let room = state::writable(slot) >= level(slot) && !state::is_held_back(slot);
+            let writable = state::writable(slot).saturating_sub(claimed);
+            let room = writable >= level(slot) && !state::is_held_back(slot);
             (state::status(slot) & status::CONNECTED != 0 && room) || has_reason(socket, slot)
         };
         if let Err(errno) = wait::sleep(socket, slot, Change::Writable(level(slot)), limit, ready) {
@@ -317,7 +331,8 @@ struct Manner {
 /// What became of an attempt to place bytes in the send ring.
 enum Placed {
     Bytes(usize),
-    NoRoom,
+    /// So many bytes of what room there is are claimed by what a signal's handler, the caller, has interrupted.
+    NoRoom(u32),
     NoMore,
 }
 
@@ -333,12 +348,14 @@ fn place(
     let is_certain = manner.extent == Extent::Certain && !manner.is_urgent;
     let _undisturbed = (!is_certain).then(Undisturbed::begin);
     let claim = turn.claim(|claimed| {
-        let room = (state::takes(slot).saturating_sub(claimed) as usize).min(len);
+        // What was interrupted goes on when this is done: it goes behind that, though the program's own limit is reached.
+        let takes = if claimed > 0 { state::room(slot) } else { state::takes(slot) };
+        let room = (takes.saturating_sub(claimed) as usize).min(len);
         if room == 0 {
-            return Err(if len == 0 { Placed::NoMore } else { Placed::NoRoom });
+            return Err(if len == 0 { Placed::NoMore } else { Placed::NoRoom(claimed) });
         }
         if sent == 0 && room < len && len <= WHOLE.min(state::worthwhile(slot) as usize) {
-            return Err(Placed::NoRoom);
+            return Err(Placed::NoRoom(claimed));
         }
         Ok(room as u32)
     });

@@ -60,7 +60,7 @@ pub fn stretch(socket: &Socket, slot: &Slot, arrived: u32) -> Stretch {
 }
 
 impl Stretch {
-    /// All up to this index is about to be read.
+    /// All up to this index was read.
     #[inline]
     pub fn note_read(&self, socket: &Socket, read: u32) {
         if let Some(mark) = self.mark.filter(|mark| read.wrapping_sub(mark.at).cast_signed() > 0)
@@ -88,11 +88,11 @@ pub fn before_mark(socket: &Socket, slot: &Slot) -> u32 {
     }
 }
 
-/// Whether all before the mark was read (`SIOCATMARK`).
+/// Whether all before the mark was read (`SIOCATMARK`), but for so many octets that were only looked at.
 // RFC 9293 MUST-33.
 #[inline]
-pub fn is_at_mark(socket: &Socket, slot: &Slot) -> bool {
-    ahead(socket, slot).is_some_and(|ahead| ahead.before == 0)
+pub fn is_at_mark(socket: &Socket, slot: &Slot, looked_at: u32) -> bool {
+    ahead(socket, slot).is_some_and(|ahead| ahead.before == looked_at)
 }
 
 /// Whether the urgent octet is there and was read neither out of band nor past (`POLLPRI`).

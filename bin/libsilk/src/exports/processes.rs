@@ -99,16 +99,18 @@ pub unsafe extern "C" fn __clone(
     unsafe { clone(run, stack, flags, argument, parent, tls, child) }
 }
 
-/// Whether `clone(2)` with these flags and this stack makes a child as `fork` does, which goes on where its parent is, with
-/// memory of its own. (One with another stack never comes back here.)
+/// Whether `clone(2)` with these flags and this stack makes a child as `fork` or `vfork` does, which goes on where its parent is.
+/// (One with another stack never comes back here.)
 pub fn is_fork(flags: u64, stack: u64) -> bool {
-    flags & (libc::CLONE_VM | libc::CLONE_THREAD) as u64 == 0 && stack == 0
+    const SHARED: u64 = libc::CLONE_VM as u64;
+    let is_vfork = flags & libc::CLONE_VFORK as u64 != 0;
+    flags & libc::CLONE_THREAD as u64 == 0 && (flags & SHARED == 0 || is_vfork) && stack == 0
 }
 
 /// The flags for such a child without the one that lets its parent wait until it executes: with the thread that forks all others would
-/// wait that take sockets or close them.
+/// wait that take sockets or close them. Nor does it share its parent's memory, where it would write to our tables.
 pub fn unwaited(flags: u64) -> u64 {
-    flags & !(libc::CLONE_VFORK as u64)
+    flags & !((libc::CLONE_VFORK | libc::CLONE_VM) as u64)
 }
 
 /// The same as [`is_fork`] of `clone3(2)`.

@@ -101,7 +101,7 @@ pub unsafe extern "C" fn select(
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    let sets = Sets { count, sets: [read, write, except] };
+    let sets = Sets::new(count, [read, write, except]);
     // SAFETY: as above.
     unsafe {
         if !sets.concern_us(timeout.as_ref().is_none_or(|t| (t.tv_sec, t.tv_usec) != (0, 0))) {
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn select(
 /// As of `select`.
 pub unsafe fn concern_us(count: c_int, sets: [*mut fd_set; 3]) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { Sets { count, sets }.concern_us(true) }
+    unsafe { Sets::new(count, sets).concern_us(true) }
 }
 
 /// # Safety
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn pselect(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let sets = Sets { count, sets: [read, write, except] };
+    let sets = Sets::new(count, [read, write, except]);
     // SAFETY: as above.
     unsafe {
         if !sets.concern_us(time(limit) != Ok(Some(Duration::ZERO))) {

@@ -43,6 +43,41 @@ def waited(end):
 
 
 @case
+def looking_at_what_is_to_come(w):
+    """Who looks waits for as much as who takes."""
+    end = w.connected()
+    everything = socket.MSG_PEEK | socket.MSG_WAITALL
+    looking = blocked(end.recv, 18, everything)
+    w.peer.do("e.sendall(b'hello')")
+    time.sleep(0.1)
+    w.peer.do("e.sendall(b', and good day')")
+    w.result("all of it", outcome_of(*looking))
+    w.result("what can be taken then", attempt(end.recv, 100))
+    looking = blocked(end.recv, 18, everything)
+    w.peer.do("e.sendall(b'the rest'); e.close()")
+    w.result("less, and the end", outcome_of(*looking))
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_RCVLOWAT, 6)
+    looking = blocked(end.recv, 18, socket.MSG_PEEK)
+    w.peer.do("e.sendall(b'hello')")
+    time.sleep(0.1)
+    w.peer.do("e.sendall(b'!')")
+    w.result("as much as makes it readable", outcome_of(*looking))
+
+
+@case
+def all_of_more_than_there_is_room_for(w):
+    """It comes in parts, each as soon as there is room: a second without any would end the call."""
+    end = w.tcp()
+    end.setsockopt(SOL, socket.SO_RCVBUF, 16 << 10)
+    end.connect(w.peer_listens())
+    w.peer.do("e = taken(l)")
+    end.setsockopt(SOL, socket.SO_RCVTIMEO, struct.pack("qq", 1, 0))
+    w.peer.do("import threading; threading.Thread(target=e.sendall, args=(bytes(400_000),), daemon=True).start()")
+    w.result("recv", attempt(end.recv, 400_000, socket.MSG_WAITALL))
+
+
+@case
 def waiting_for_the_peer(w):
     end = w.connected()
     w.result("at first", waited(end))

@@ -26,6 +26,17 @@ def urgent(end):
 
 
 @case
+def looking_as_far_as_the_mark(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'abc'); e.send(b'!', socket.MSG_OOB); e.sendall(b'def')")
+    urgent(end)
+    wait_for(lambda: asked(end, FIONREAD) == 3)
+    w.result("who looks for more", attempt(end.recv, 6, socket.MSG_PEEK | socket.MSG_WAITALL))
+    w.result("who takes it", attempt(end.recv, 6, socket.MSG_WAITALL))
+    w.result("behind it", attempt(end.recv, 3, socket.MSG_PEEK | socket.MSG_WAITALL))
+
+
+@case
 def urgent_data(w):
     end = w.connected()
     w.result("recv of none", attempt(end.recv, 1, OOB))

@@ -29,6 +29,17 @@ def poll_that_asks_for_nothing(w):
     w.result("reset", events(end, select.POLLHUP, 0))
 
 
+@case
+def poll_of_what_is_switched_off(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'x')")
+    readable(end)
+    one, other = (struct.pack("ihh", fd, select.POLLOUT, select.POLLIN) for fd in (end.fileno(), -1))
+    entries = ctypes.create_string_buffer(one + other)
+    told = C.poll(entries, 2, 0)
+    w.result("told of", (told, [words(revents) for _, _, revents in struct.iter_unpack("ihh", entries.raw[:16])]))
+
+
 def selected(end):
     read, write, other = select.select([end], [end], [end], 0)
     return "".join(name for name, which in (("r", read), ("w", write), ("x", other)) if which)
@@ -56,6 +67,43 @@ def select_of_each_state(w):
     refused.connect_ex((w.there, 1))
     events(refused, select.POLLHUP)
     w.result("refused", selected(refused))
+
+
+@case
+def select_of_what_only_poll_tells(w):
+    """An end is not what the third set is for, and ends no wait."""
+    end = w.connected()
+    w.peer.do("kept = e")
+    other = w.connected()
+    w.peer.do("reset(e)")
+    events(other, select.POLLHUP)
+    for name, limit in (("waits", 0.3), ("does not wait", 0)):
+        began = time.monotonic()
+        w.result(name, [len(of) for of in select.select([end], [], [end, other], limit)])
+        w.result(f"{name}: all the time", time.monotonic() - began >= limit)
+    waiting = blocked(lambda: [len(of) for of in select.select([end], [], [other], SURELY)])
+    end.shutdown(socket.SHUT_RD)
+    w.result("and hears of another", outcome_of(*waiting))
+
+
+@case
+def select_of_more_than_there_can_be(w):
+    """Its sets end before that."""
+    end = w.connected()
+    w.peer.do("e.sendall(b'x')")
+    readable(end)
+    page = 4096
+    room = C.mmap
+    room.restype = ctypes.c_void_p
+    room.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    # The set lies at the end of what there is.
+    at = room(None, 2 * page, 3, 0x22, -1, 0)
+    C.mprotect(ctypes.c_void_p(at + page), page, 0)
+    there = at + page - 128
+    ctypes.memset(there, 0, 128)
+    ctypes.memset(there + end.fileno() // 8, 1 << end.fileno() % 8, 1)
+    limit = (ctypes.c_long * 2)(1, 0)
+    w.result("told of", answer(C.select(1 << 20, ctypes.c_void_p(there), None, None, limit)))
 
 
 def epoll_with(end, wanted):
