@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use silk_path::classify::{Answer, Between, FlowError, Found, Protocol, Tables, View};
-use silk_path::{Attrs, CreateError, Endpoint, NOWHERE, PathId, Sharing};
+use silk_path::{Attr, Attrs, CreateError, Endpoint, NOWHERE, PathId, Sharing};
 
 /// A path that waits.
 struct Waiting {
@@ -29,11 +29,21 @@ pub(crate) struct Share {
     is_lane: bool,
 }
 
+/// The key of [`place`].
+const PLACE: u16 = 0x5044;
+
+/// What a path that waits at a port is there besides its socket: which of those that share the port, to whoever chooses one for a
+/// peer (paths of one socket in several domains have the same number; absent: the path's own), and whether it `is_lane`: the port is
+/// another domain's, which has a path of the same socket, and this one neither takes it nor gives it back.
+pub fn place(sharer: u32, is_lane: bool) -> Attr {
+    Attr::User(PLACE, u64::from(is_lane) << 32 | u64::from(sharer))
+}
+
 impl Share {
     /// As a path of these attributes has it.
     pub fn of(attrs: &Attrs, path: PathId) -> Self {
-        let (sharer, is_lane) = (attrs.sharer().unwrap_or(path.index), attrs.lane() == Some(true));
-        Self { sharing: attrs.shared(), sharer, is_lane }
+        let place = attrs.user(PLACE).unwrap_or(path.index.into());
+        Self { sharing: attrs.shared(), sharer: place as u32, is_lane: place >> 32 != 0 }
     }
 }
 

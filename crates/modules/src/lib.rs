@@ -42,6 +42,7 @@ pub mod udp;
 mod unsummed;
 pub mod vnet;
 
+pub use bound::place;
 pub use catalogue::{KINDS, Setup, catalogue};
 pub use device::Device;
 pub use integrated::IntegratedLayers;

@@ -12,7 +12,7 @@
 //! Reads `Local` (the port is needed) and `Remote`: with it the path hears this peer alone and
 //! has an exact entry in the classifier; without it the path takes what comes to the port of
 //! its address, and answers and sends to whom each message names; with `Shared` others may wait there
-//! too, and `Sharer` says which of them a peer has; with `Lane` the port is another domain's. Sets `ProtId` to 17, and `Groups`
+//! too, and a [place](crate::place) says which of them a peer has, and whether the port is another domain's. Sets `ProtId` to 17, and `Groups`
 //! where it waits at any address of ours, or at a group's: what is sent to a group is for it too.
 //!
 //! # Example

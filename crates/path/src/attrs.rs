@@ -66,11 +66,6 @@ pub enum Attr {
     Handshake(u32),
     /// Others that say so too may wait at the same port.
     Shared(Sharing),
-    /// Which of them this is, to whoever chooses one for a peer. Paths of one socket in several domains have the same number; absent: the
-    /// path's own.
-    Sharer(u32),
-    /// The port is another domain's, which has a path of the same socket: this one neither takes it nor gives it back.
-    Lane(bool),
     /// The connection is one of Linux's own TCP, which the HOST module has been offered.
     Host(bool),
     /// Whom the path serves: a number that only the creator understands (a socket's slot).
@@ -196,10 +191,6 @@ typed! {
     handshake, Handshake, u32, 0;
     /// [`Attr::Shared`].
     shared, Shared, Sharing, Sharing::Peers;
-    /// [`Attr::Sharer`].
-    sharer, Sharer, u32, 0;
-    /// [`Attr::Lane`].
-    lane, Lane, bool, false;
     /// [`Attr::Host`].
     host, Host, bool, false;
     /// [`Attr::Owner`].

@@ -168,6 +168,8 @@ pub enum Command {
         locals: Vec<Endpoint>,
         /// How it shares its port.
         sharing: Option<Sharing>,
+        /// It is new; else it hears again, if its program has not ended it.
+        opened: bool,
     },
     /// A lane hears nothing any more.
     Deafen(SocketName),

@@ -66,6 +66,11 @@ pub enum Event {
         /// This one.
         domain: usize,
     },
+    /// There is no path for a lane of a datagram socket at this port, or only for one of its IPs.
+    NoLane {
+        /// The port.
+        port: u16,
+    },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
     Resolve {
         /// The device that it is beside.

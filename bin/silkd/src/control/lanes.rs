@@ -87,8 +87,8 @@ impl Family {
 
 impl Server {
     /// What a more important domain receives for the datagram sockets at `local`, so many by now, is passed to the domain `home`: they all get
-    /// lanes there, and so do those that share their port later; if there is no memory for one, none has. One alone would hear what others
-    /// are to hear.
+    /// lanes there, and so do those that share their port later; if there is no memory for one, or no path, none has. One alone would hear
+    /// what others are to hear.
     pub(crate) fn make_lanes(&mut self, (local, passed): (Endpoint, u32), home: usize, domain: usize) {
         let port = local.port();
         let hearing = self.who_hears(port);
@@ -98,7 +98,7 @@ impl Server {
             return;
         }
         let names: Vec<_> = hearing.into_iter().map(|(name, _)| name).collect();
-        if names.len() > SHARERS || names.iter().any(|name| self.groups.of(*name).next().is_some()) {
+        if !self.may_have_lanes(&names) {
             return;
         }
         self.with_lanes.entry(port).or_default().insert(domain);
@@ -112,10 +112,16 @@ impl Server {
         let known = self.families.get(&of.family).and_then(|known| known.sockets.get(&of.slot));
         let Some(port) = known.and_then(|socket| socket.local).map(|local| local.port()) else { return };
         let Some(domains) = self.with_lanes.get(&port).cloned() else { return };
-        let are_few = self.who_hears(port).len() <= SHARERS;
-        if !are_few || !domains.into_iter().all(|domain| self.make_lane(of, domain)) {
+        let names: Vec<_> = self.who_hears(port).into_iter().map(|(name, _)| name).collect();
+        if !self.may_have_lanes(&names) || !domains.into_iter().all(|domain| self.make_lane(of, domain)) {
             self.deafen_port(port);
         }
+    }
+
+    /// Whether these may be all that hear everybody at a port with lanes.
+    fn may_have_lanes(&self, names: &[SocketName]) -> bool {
+        let is_in_group = |name: &SocketName| self.groups.of(*name).next().is_some();
+        names.len() <= SHARERS && !names.iter().any(is_in_group)
     }
 
     /// Makes a socket a lane in a more important domain, or lets it hear there again. Whether there was memory for it.
@@ -133,6 +139,7 @@ impl Server {
             return true;
         }
         let there = lanes.all.iter_mut().find(|(_, lane)| lane.domain == domain);
+        let opened = there.is_none();
         let lane = match there {
             Some((_, lane)) if lane.hears => return true,
             Some((slot, lane)) => {
@@ -143,7 +150,8 @@ impl Server {
         };
         if let (Some((slot, lane)), Some(orders)) = (lane, self.orders.get(domain)) {
             let socket = SocketName { family: of.family, slot };
-            let _ = orders.give(Command::Lane { socket, of: of.slot, rings: lane.rings, locals, sharing });
+            let rings = lane.rings;
+            let _ = orders.give(Command::Lane { socket, of: of.slot, rings, locals, sharing, opened });
         }
         lane.is_some()
     }
@@ -183,7 +191,7 @@ impl Server {
     }
 
     /// What more important domains receive for the sockets at a port is passed on from now on, as before they had lanes.
-    fn deafen_port(&mut self, port: u16) {
+    pub(crate) fn deafen_port(&mut self, port: u16) {
         if self.with_lanes.remove(&port).is_some() {
             let names: Vec<_> = self.who_hears(port).into_iter().map(|(name, _)| name).collect();
             names.into_iter().for_each(|name| self.deafen_lanes(name));

@@ -33,8 +33,8 @@ impl Server {
                             known.pid = Some(pid);
                         }
                     }
-                    // Everybody waits for these while the executors answer.
-                    let is_long = matches!(got.message, Request::Report | Request::Reload);
+                    // Everybody waits for these: while the executors answer, or for a look at all that a process has.
+                    let is_long = matches!(got.message, Request::Report | Request::Reload | Request::Fork);
                     self.answer(number, got);
                     if is_long {
                         return;

@@ -306,6 +306,7 @@ impl Server {
                 Event::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
                 Event::SocketGone { name } => self.socket_gone(name),
                 Event::Lane { local, passed, home, domain } => self.make_lanes((local, passed), home, domain),
+                Event::NoLane { port } => self.deafen_port(port),
                 Event::Prioritised { peer, outcome } => {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);

@@ -9,7 +9,7 @@ use crate::domain::socket_end::{SocketEnd, Wake};
 use crate::slots::retire;
 use silk_instant::Instant;
 use silk_path::{Bell, PathId};
-use silk_stream::request;
+use silk_stream::{kind, request};
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
@@ -85,6 +85,10 @@ impl Engine {
         self.core.paths.charge_past(class, cpu);
         if let Some(end) = end {
             self.free(&end);
+            if end.slot().kind.load(SeqCst) == kind::DATAGRAM {
+                // Somebody may wait for its port.
+                self.wake_control();
+            }
         }
     }
 

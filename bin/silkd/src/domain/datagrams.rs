@@ -7,7 +7,7 @@ use crate::between::names::SocketName;
 use crate::between::reserved::PortHold;
 use crate::between::sockets::Rings;
 use crate::domain::engine::Engine;
-use crate::domain::lanes::shared;
+use crate::domain::lanes::number;
 use crate::domain::port::note_moved;
 use crate::domain::socket_end::SocketEnd;
 use crate::domain::sockets::Socket;
@@ -20,6 +20,7 @@ use silk_modules::filter::Filter;
 use silk_modules::host;
 use silk_modules::ip::Ip;
 use silk_modules::ip6::Ip6;
+use silk_modules::place;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{
     Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, NOWHERE, Outcome, PathId,
@@ -41,6 +42,8 @@ struct Leaving {
     twin: Option<PathId>,
     /// How the last one went.
     told: Way,
+    /// Datagrams that have left.
+    count: usize,
 }
 
 /// Datagrams that one record may be: Linux's `UDP_MAX_SEGMENTS`.
@@ -89,6 +92,11 @@ impl Engine {
         let Some(top) = self.core.paths.graph().modules().of_kind("socket") else { return };
         let before = self.sockets.find(name).and_then(|socket| socket.path);
         let mut kept = before.and_then(|id| self.core.port.take_datagrams(id));
+        if before.is_none() {
+            // There was no path for its last address or peer.
+            kept = self.sockets.find(name).and_then(|socket| socket.end.take());
+            kept.iter_mut().for_each(|end| end.change_status(0, status::FAILED));
+        }
         if let Some((id, end)) = before.zip(kept.as_deref_mut()) {
             // What was sent before is for whom it was sent to.
             self.send_what_is_there((id, name), end, now);
@@ -104,7 +112,7 @@ impl Engine {
         let class = self.classes.class_of(sender, 0, local.port());
         let mut attrs = self.attrs_of(local, class);
         if let Some(sharing) = hold.sharing {
-            attrs = shared(attrs, name, sharing);
+            attrs = attrs.with(Attr::Shared(sharing)).with(place(number(name), false));
         }
         if let Some(peer) = peer {
             attrs = attrs.with(Attr::Remote(peer));
@@ -270,7 +278,7 @@ impl Engine {
         }
         let mut left = SENDING;
         let twin = self.sockets.get(name).and_then(|socket| socket.twin);
-        let mut leaving = Leaving { name, first: id, twin, told: end.told };
+        let mut leaving = Leaving { name, first: id, twin, told: end.told, count: 0 };
         while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
             left -= 1;
         }
@@ -298,6 +306,7 @@ impl Engine {
         let (segment, from) = to.departure();
         let local = from.map_or(NOWHERE, |from| Endpoint::new(from, 0));
         let (whole, size) = (to.len as usize, usize::from(segment));
+        leaving.count += if size == 0 { 1 } else { whole.div_ceil(size).clamp(1, SEGMENTS) };
         let meta = Meta { local, remote, arrival: now, ..Meta::default() };
         if size == 0 || whole <= size {
             return self.send_one(id, meta, data);
@@ -402,11 +411,10 @@ impl Engine {
             self.tell_paths_of(name, bell, now);
         }
         let twin = self.sockets.find(name).and_then(|socket| socket.twin);
-        let mut left = LAST_WORDS;
-        let mut leaving = Leaving { name, first: id, twin, told: end.told };
-        while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
-            left -= 1;
-        }
+        let mut leaving = Leaving { name, first: id, twin, told: end.told, count: 0 };
+        while leaving.count < LAST_WORDS
+            && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now))
+        {}
     }
 
     /// A frame that no path of this domain takes: passed on if a socket of another domain

@@ -27,6 +27,8 @@ use std::time::Duration;
 
 /// Activities between two looks at the ring.
 const BUDGET: usize = 32;
+/// After so long orders wait for the next turn: one program may be the reason for many, and each may send what it has left.
+const OBEYING: Duration = Duration::from_millis(1);
 /// The same where the receive threads run only between turns.
 const SHORT_BUDGET: usize = 12;
 
@@ -151,9 +153,7 @@ impl Executor {
             self.hear_linux(now);
             let frames = self.receive(!ordinary, now);
             let rang = self.engine.take_doorbells(now);
-            if !self.take_orders() {
-                return;
-            }
+            let Some(more_orders) = self.take_orders() else { return };
             self.engine.report_some();
             self.engine.expel_some(now);
             let ran = self.engine.run(budget);
@@ -184,7 +184,7 @@ impl Executor {
             if self.engine.has_helped_below() {
                 self.anticipation.helped_below();
             }
-            if frames < BATCH && self.engine.is_idle() {
+            if frames < BATCH && !more_orders && self.engine.is_idle() {
                 let fetching = match self.rest(beside, woke) {
                     Rest::None => continue,
                     Rest::Fetching => true,
@@ -321,16 +321,21 @@ impl Executor {
         }
     }
 
-    /// Obeys what the control thread has ordered; `false` when it is the end.
-    fn take_orders(&mut self) -> bool {
+    /// Obeys what the control thread has ordered, for as long as a turn may take; whether there is more, `None` when it is the end.
+    fn take_orders(&mut self) -> Option<bool> {
+        let mut begun = None;
         loop {
             match self.orders.receive() {
                 Ok(Command::Stop) | Err(Nothing::Ever) => {
                     self.stop();
-                    return false;
+                    return None;
                 }
                 Ok(command) => orders::obey(&mut self.engine, command),
-                Err(Nothing::Yet) => return true,
+                Err(Nothing::Yet) => return Some(false),
+            }
+            let now = clock::now();
+            if now.since(*begun.get_or_insert(now)) > OBEYING {
+                return Some(true);
             }
         }
     }

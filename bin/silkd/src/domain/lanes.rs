@@ -1,19 +1,20 @@
 //! A domain's lanes: of datagram sockets that less important domains serve, what this one's class sends to them.
 
 use crate::between::command::Command;
+use crate::between::event::Event;
 use crate::between::names::SocketName;
 use crate::between::reported::Reported;
 use crate::between::sockets::Rings;
 use crate::domain::engine::Engine;
 use crate::domain::socket_end::SocketEnd;
 use silk_instant::Instant;
-use silk_path::{Attr, Attrs, Endpoint, Report, Sharing};
+use silk_modules::place;
+use silk_path::{Attr, Endpoint, Report, Sharing};
 use silk_stream::{SLOTS, status};
 
-/// Of a path of `socket` that shares its port. A peer has the same socket in each domain.
-pub(super) fn shared(attrs: Attrs, socket: SocketName, sharing: Sharing) -> Attrs {
-    let number = socket.family.wrapping_mul(SLOTS).wrapping_add(socket.slot);
-    attrs.with(Attr::Shared(sharing)).with(Attr::Sharer(number))
+/// By which a socket is chosen among those that share its port: in each domain the same, so that a peer has the same socket there.
+pub(super) fn number(socket: SocketName) -> u32 {
+    socket.family.wrapping_mul(SLOTS).wrapping_add(socket.slot)
 }
 
 impl Engine {
@@ -40,11 +41,15 @@ impl Engine {
         let is_own = |(_, domain): &(_, usize)| *domain == self.domain;
         let class = self.classes.classes.iter().position(is_own).unwrap_or(self.classes.default);
         let socket = SocketName { family: name.family, slot: of };
-        let attrs = self.attrs_of(*local, class).with(Attr::Lane(true));
-        let attrs = sharing.map_or(attrs, |sharing| shared(attrs, socket, sharing));
+        let attrs = self.attrs_of(*local, class).with(place(number(socket), true));
+        let attrs = sharing.map_or(attrs, |sharing| attrs.with(Attr::Shared(sharing)));
         self.put_on_path(name, top, attrs, class, end, now);
         if let [_, other] = locals {
             self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);
+        }
+        let paths = self.sockets.get(name).map(|lane| (lane.path.is_some(), lane.twin.is_some()));
+        if paths != Some((true, locals.len() == 2)) {
+            self.tell_control(Event::NoLane { port: local.port() });
         }
     }
 

@@ -68,8 +68,10 @@ pub fn obey(engine: &mut Engine, command: Command) {
             drop(hold);
             drop(answer);
         }
-        Command::Lane { socket, of, rings, locals, sharing } => {
-            engine.open_lane((socket, rings), of, (&locals, sharing), now);
+        Command::Lane { socket, of, rings, locals, sharing, opened } => {
+            if opened || engine.sockets.get(socket).is_some() {
+                engine.open_lane((socket, rings), of, (&locals, sharing), now);
+            }
         }
         Command::Deafen(socket) => engine.deafen(socket, now),
         Command::Deserted { port, at } => engine.homes.desert(port, at),

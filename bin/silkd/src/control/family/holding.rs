@@ -35,6 +35,9 @@ impl Family {
     /// Takes in the child of a process. It holds whatever its parent holds, and as often: the parent may have been passed what
     /// it had already. `None`: there is no room for it.
     pub fn fork(&mut self, parent: ProcessNumber) -> Option<ProcessNumber> {
+        if !self.has_room() {
+            return None;
+        }
         let handed = self.handed_to(parent);
         (0..self.pool.slots_touched()).for_each(|slot| self.note_accepted(parent, slot, &handed));
         let arena = self.arena.clone();
@@ -45,7 +48,7 @@ impl Family {
             (times > 0 && !is_spare(*slot)).then_some((*slot, times))
         };
         let held: Vec<_> = self.sockets.iter().filter_map(holds).collect();
-        if !self.has_room() || !self.may_hold(held.iter().map(|(_, times)| times).sum()) {
+        if !self.may_hold(held.iter().map(|(_, times)| times).sum()) {
             return None;
         }
         let child = self.join(None);
