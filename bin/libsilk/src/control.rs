@@ -4,6 +4,7 @@
 use crate::errno::Answer;
 use libc::{c_int, cmsghdr, msghdr};
 use std::net::IpAddr;
+use std::ptr;
 
 /// `SOL_UDP`, and its options.
 pub const UDP: c_int = libc::SOL_UDP;
@@ -32,23 +33,25 @@ impl<'a> Telling<'a> {
         Self { message, room }
     }
 
-    /// Tells `value`; what there is no room for is marked as missing, as Linux does.
+    /// Tells `value`, or as much of it as there is room for, which is marked, as Linux does (`put_cmsg`).
     pub fn put<T: Copy>(&mut self, level: c_int, kind: c_int, value: T) {
         let size = size_of::<T>() as u32;
         // SAFETY: these compute sizes.
         let (space, length) = unsafe { (libc::CMSG_SPACE(size) as usize, libc::CMSG_LEN(size) as usize) };
         let used = self.message.msg_controllen;
-        if self.room - used < length {
+        let told = length.min(self.room - used);
+        if told < length {
             self.message.msg_flags |= libc::MSG_CTRUNC;
-            return;
         }
-        // SAFETY: `length` bytes are left behind those used, by `new`'s caller's word; the entry is
-        // written without a claim of how it is aligned.
+        let Some(bytes) = told.checked_sub(size_of::<cmsghdr>()) else { return };
+        // SAFETY: `told` bytes are left behind those used, by `new`'s caller's word, which are the header and no more bytes than the
+        // value has; the entry is written without a claim of how it is aligned.
         unsafe {
             let at = self.message.msg_control.cast::<u8>().add(used);
-            let header = cmsghdr { cmsg_len: length as _, cmsg_level: level, cmsg_type: kind };
+            let header = cmsghdr { cmsg_len: told as _, cmsg_level: level, cmsg_type: kind };
             at.cast::<cmsghdr>().write_unaligned(header);
-            at.add(libc::CMSG_LEN(0) as usize).cast::<T>().write_unaligned(value);
+            let (from, to) = (ptr::from_ref(&value).cast::<u8>(), at.add(size_of::<cmsghdr>()));
+            ptr::copy_nonoverlapping(from, to, bytes);
         }
         self.message.msg_controllen = (used + space).min(self.room);
     }

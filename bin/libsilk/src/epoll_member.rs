@@ -3,6 +3,7 @@
 mod members;
 
 use crate::family;
+use crate::lanes;
 use crate::listener;
 use crate::readiness;
 use crate::socket::{Role, Socket};
@@ -35,6 +36,10 @@ pub enum Home {
 struct Told {
     arrived: u32,
     status: u32,
+    /// The error that stands, if one does, among all that were taken before.
+    failure: u32,
+    /// Errors that have come to the socket's queue of them.
+    queued: u32,
     starved: u32,
 }
 
@@ -189,9 +194,15 @@ impl Member {
     /// How far things are that an edge-triggered member is told of.
     fn seen(&self) -> Option<Told> {
         let slot = self.slot()?;
+        let arrived = match self.socket.role() {
+            Role::Datagram => lanes::all_arrived(slot),
+            _ => slot.rx_write.load(Acquire),
+        };
         Some(Told {
-            arrived: slot.rx_write.load(Acquire),
-            status: state::status(slot) | u32::from(state::has_error(slot)) << 31,
+            arrived,
+            status: state::status(slot),
+            failure: state::failure(slot),
+            queued: slot.error_write.load(Acquire),
             starved: self.socket.starved.load(Acquire),
         })
     }

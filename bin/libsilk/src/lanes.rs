@@ -70,6 +70,12 @@ pub fn have_any(slot: &Slot) -> bool {
     state::arrived(slot) > 0 || lanes(slot).any(|(_, lane)| state::arrived(lane) > 0)
 }
 
+/// How much has come to a datagram socket since it is there, in bytes, over whatever lane: it changes with each datagram.
+pub fn all_arrived(slot: &Slot) -> u32 {
+    let come = |slot: &Slot| slot.rx_write.load(Acquire);
+    lanes(slot).fold(come(slot), |all, (_, lane)| all.wrapping_add(come(lane)))
+}
+
 /// Peers that have been heard over a lane are remembered in so many places: what is sent to them goes there, in order.
 const PEERS: usize = 1024;
 

@@ -237,9 +237,13 @@ impl Settings {
     }
 }
 
+/// A time below zero (`SO_RCVTIMEO`): nothing is waited for.
+pub const AT_ONCE: u32 = u32::MAX;
+
 fn limit(cell: &AtomicU32) -> Option<Duration> {
     match cell.load(Relaxed) {
         0 => None,
+        AT_ONCE => Some(Duration::ZERO),
         ms => Some(Duration::from_millis(ms.into())),
     }
 }

@@ -26,7 +26,8 @@ pub fn send(socket: &Found, pipe: c_int, count: usize, flags: c_uint) -> Answer 
     stream_io::send_with(
         socket,
         want,
-        (more | if waits { 0 } else { libc::MSG_DONTWAIT }, Extent::AtMost),
+        // That the pipe is not waited for says nothing of the socket.
+        (more, Extent::AtMost),
         portion,
         |slot, _, place| {
             read_into_ring(slot, place, |vectors, parts| {

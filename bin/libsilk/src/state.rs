@@ -7,6 +7,8 @@ use crate::lost;
 use crate::socket::Socket;
 use silk_stream::{Bytes, Slot, kind, left_of, pop_datagram, status, used, wish};
 use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 /// Whether the daemon is gone.
@@ -31,7 +33,24 @@ pub fn take_error(slot: &Slot) -> Option<c_int> {
     if slot.error.load(Relaxed) == 0 {
         return None;
     }
-    c_int::try_from(slot.error.swap(0, SeqCst)).ok().filter(|errno| *errno != 0)
+    let taken = c_int::try_from(slot.error.swap(0, SeqCst)).ok().filter(|errno| *errno != 0);
+    if taken.is_some() {
+        taken_of(slot).fetch_add(1, Relaxed);
+    }
+    taken
+}
+
+/// Failures that this process has taken, by slots; where two have the same place it is one of both.
+static TAKEN: [AtomicU32; 1024] = [const { AtomicU32::new(0) }; 1024];
+
+fn taken_of(slot: &Slot) -> &'static AtomicU32 {
+    const FIRST: &AtomicU32 = &TAKEN[0];
+    TAKEN.get(ptr::from_ref(slot).addr() / size_of::<Slot>() % TAKEN.len()).unwrap_or(FIRST)
+}
+
+/// Which failure is to be reported, by a number that the next one does not have; 0: none.
+pub fn failure(slot: &Slot) -> u32 {
+    if has_error(slot) { taken_of(slot).load(Relaxed).wrapping_add(1).max(1) } else { 0 }
 }
 
 /// Lets a failure that was taken be reported, unless there is another by now.

@@ -559,6 +559,22 @@ fn text_out_of_order_is_charged_and_given_back() {
 }
 
 #[test]
+fn what_fills_a_gap_is_taken_when_what_was_kept_behind_it_has_used_all_memory() {
+    let (mut client, mut server, c) = connected();
+    let account = &mut server.paths.path_mut(c.server).unwrap().state.account;
+    account.set_memory_limit(account.memory() + 2000);
+    c.client_end.write(&[1; 12_000]);
+    client.bell(c.client, Bell::Sent);
+    let frames = client.sent();
+    frames[1..].iter().for_each(|frame| _ = server.arrive(frame));
+    let account = &server.paths.path(c.server).unwrap().state.account;
+    assert!(server.drops(c.server, DropReason::NoMemory) > 0, "{} of {}", account.memory(), frames.len());
+    server.arrive(&frames[0]);
+    let taken = c.server_end.read().len();
+    assert!(taken > 2000, "{taken}");
+}
+
+#[test]
 fn a_connection_tells_about_itself() {
     let (client, _, c) = connected();
     let info = client.paths.path(c.client).unwrap().stage::<ConnectionStage>().unwrap().info();

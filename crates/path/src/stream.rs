@@ -16,6 +16,10 @@ pub trait Incoming {
     fn unread(&self) -> usize {
         0
     }
+    /// The most bytes that can be there unread, as far as is known.
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
     /// So much could be on its way to the program if there were room for it.
     fn want(&mut self, _n: usize) {}
 }

@@ -44,4 +44,9 @@ pub trait RecvBuffer {
     fn unread(&self) -> usize {
         0
     }
+
+    /// The most octets that can be there unread, as far as is known.
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
 }

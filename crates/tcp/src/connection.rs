@@ -26,6 +26,7 @@ use crate::receiver::{Reader, Receiver};
 use crate::recovery::Recovery;
 use crate::rto::Rto;
 use crate::search::Search;
+use crate::segment::Segment;
 use crate::sender::{Cork, Fin, Sender};
 use crate::seq::SeqNumber;
 use crate::stamps::Timestamps;
@@ -274,7 +275,7 @@ impl Connection {
             return false;
         }
         self.tune_window(now, rx);
-        let due = self.rcv.update_is_due(rx.room(), self.snd.mss);
+        let due = self.rcv.update_is_due(rx.room(), rx.capacity(), self.snd.mss);
         if due {
             self.owed.add(Owed::ACK);
         }
@@ -376,6 +377,11 @@ impl Connection {
             + self.recovery.memory()
             + self.congestion.memory()
             + self.counters.memory()
+    }
+
+    /// Whether text of this segment may have to be kept until what is missing before it has come.
+    pub fn may_keep(&self, seg: &Segment) -> bool {
+        !seg.payload.is_empty() && seg.seq.after(self.rcv.nxt)
     }
 
     /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.

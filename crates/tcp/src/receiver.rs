@@ -111,21 +111,23 @@ impl Receiver {
         self.edge.since(self.nxt)
     }
 
-    /// The window to offer when the buffer has `room`, in octets.
+    /// The window to offer when the buffer has `room`, in octets, of its `capacity`. Where that is less than a segment, or was made so since more
+    /// was offered, half of it has to do.
     // RFC 9293 MUST-39.
-    fn offer(&self, room: u32, mss: u16) -> u32 {
+    fn offer(&self, room: u32, capacity: usize, mss: u16) -> u32 {
         let (now, limit) = (self.window(), self.tuning.limit());
         let free = room.min(limit);
-        let step = (limit / 2).min(u32::from(mss)).max(1);
+        let most = u32::try_from(capacity).map_or(limit, |capacity| limit.min(capacity));
+        let step = (most / 2).min(u32::from(mss)).max(1);
         if free >= now.saturating_add(step) { free } else { now }
     }
 
     /// Moves the edge and answers the window field. Where scaling must round, it rounds up as long
     /// as there is room, so that the edge does not move left (RFC 7323 §2.4).
     // RFC 9293 SHLD-14.
-    pub(crate) fn advertise(&mut self, room: usize, mss: u16) -> u16 {
+    pub(crate) fn advertise(&mut self, room: usize, capacity: usize, mss: u16) -> u16 {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let offer = self.offer(room, mss);
+        let offer = self.offer(room, capacity, mss);
         let rounded_up = offer.div_ceil(1 << self.shift);
         let fits = rounded_up << self.shift <= room;
         let field = if fits { rounded_up } else { offer >> self.shift };
@@ -136,9 +138,9 @@ impl Receiver {
 
     /// Whether the program has read enough to tell the peer unasked: the window can move by a
     /// worthwhile step, and at least double.
-    pub(crate) fn update_is_due(&self, room: usize, mss: u16) -> bool {
+    pub(crate) fn update_is_due(&self, room: usize, capacity: usize, mss: u16) -> bool {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let (now, offer) = (self.window(), self.offer(room, mss));
+        let (now, offer) = (self.window(), self.offer(room, capacity, mss));
         // Of what is less than a unit of the window field the peer knows nothing.
         let told = now >> self.shift << self.shift;
         offer > now && offer / 2 >= told
@@ -207,6 +209,7 @@ mod tests {
     use super::*;
 
     const MSS: u16 = 1_000;
+    const ALL: usize = usize::MAX;
 
     fn receiver(window: u32, shift: u8) -> Receiver {
         let config = Config { receive_window: window, receive_window_max: window, ..Config::default() };
@@ -219,45 +222,53 @@ mod tests {
     #[test]
     fn the_window_opens_only_by_a_segment_or_half_the_buffer() {
         let mut receiver = receiver(10_000, 0);
-        assert_eq!(receiver.advertise(999, MSS), 0);
-        assert_eq!(receiver.advertise(1_000, MSS), 1_000);
-        assert_eq!(receiver.advertise(1_999, MSS), 1_000);
+        assert_eq!(receiver.advertise(999, ALL, MSS), 0);
+        assert_eq!(receiver.advertise(1_000, ALL, MSS), 1_000);
+        assert_eq!(receiver.advertise(1_999, ALL, MSS), 1_000);
         let mut small = Receiver { tuning: WindowTuning::new(600, 600), ..receiver };
         small.edge = small.nxt;
-        assert_eq!(small.advertise(299, MSS), 0);
-        assert_eq!(small.advertise(300, MSS), 300);
+        assert_eq!(small.advertise(299, ALL, MSS), 0);
+        assert_eq!(small.advertise(300, ALL, MSS), 300);
+    }
+
+    #[test]
+    fn a_buffer_that_is_smaller_than_a_segment_opens_by_half_of_itself() {
+        let mut receiver = receiver(10_000, 0);
+        assert_eq!(receiver.advertise(449, 900, MSS), 0);
+        assert!(receiver.update_is_due(450, 900, MSS));
+        assert_eq!(receiver.advertise(900, 900, MSS), 900);
     }
 
     // RFC 9293 SHLD-14; RFC 7323 §2.4.
     #[test]
     fn the_edge_never_moves_left() {
         let mut receiver = receiver(10_000, 0);
-        receiver.advertise(8_000, MSS);
+        receiver.advertise(8_000, ALL, MSS);
         let edge = receiver.edge;
-        assert_eq!(receiver.advertise(10, MSS), 8_000);
+        assert_eq!(receiver.advertise(10, ALL, MSS), 8_000);
         receiver.nxt += 5_000;
-        assert_eq!(receiver.advertise(10, MSS), 3_000);
+        assert_eq!(receiver.advertise(10, ALL, MSS), 3_000);
         assert_eq!(receiver.edge, edge);
     }
 
     #[test]
     fn a_scaled_window_rounds_up_only_into_real_room() {
         let mut receiver = receiver(1 << 20, 7);
-        assert_eq!(receiver.advertise(128_000, MSS), 1_000);
+        assert_eq!(receiver.advertise(128_000, ALL, MSS), 1_000);
         receiver.nxt += 1;
-        assert_eq!(receiver.advertise(127_999, MSS), 999);
-        assert_eq!(receiver.advertise(129_000, MSS), 1_007);
+        assert_eq!(receiver.advertise(127_999, ALL, MSS), 999);
+        assert_eq!(receiver.advertise(129_000, ALL, MSS), 1_007);
     }
 
     #[test]
     fn an_update_is_due_when_the_window_doubles() {
         let mut receiver = receiver(10_000, 0);
-        receiver.advertise(3_000, MSS);
-        assert!(!receiver.update_is_due(5_999, MSS));
-        assert!(receiver.update_is_due(6_000, MSS));
+        receiver.advertise(3_000, ALL, MSS);
+        assert!(!receiver.update_is_due(5_999, ALL, MSS));
+        assert!(receiver.update_is_due(6_000, ALL, MSS));
         receiver.nxt += 3_000;
-        assert!(!receiver.update_is_due(900, MSS));
-        assert!(receiver.update_is_due(1_000, MSS));
+        assert!(!receiver.update_is_due(900, ALL, MSS));
+        assert!(receiver.update_is_due(1_000, ALL, MSS));
     }
 
     #[test]
@@ -265,9 +276,9 @@ mod tests {
         let mut receiver = receiver(20_000, 14);
         receiver.edge = receiver.nxt + 20_000;
         receiver.nxt += 8_000;
-        assert_eq!((receiver.advertise(12_000, MSS), receiver.window()), (0, 12_000));
-        assert!(receiver.update_is_due(20_000, MSS));
-        assert_eq!(receiver.advertise(20_000, MSS), 1);
+        assert_eq!((receiver.advertise(12_000, ALL, MSS), receiver.window()), (0, 12_000));
+        assert!(receiver.update_is_due(20_000, ALL, MSS));
+        assert_eq!(receiver.advertise(20_000, ALL, MSS), 1);
     }
 
     #[test]

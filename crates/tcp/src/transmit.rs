@@ -107,7 +107,7 @@ impl Connection {
         seq: SeqNumber,
         flags: Flags,
     ) -> Header {
-        let window = self.rcv.advertise(rx.room(), self.snd.mss);
+        let window = self.rcv.advertise(rx.room(), rx.capacity(), self.snd.mss);
         let timestamp = self.stamps.option(now);
         let sack = self.sack_blocks();
         self.rcv.acknowledged(&sack);

@@ -9,6 +9,7 @@ use crate::socket::Found;
 use crate::state;
 use crate::table;
 use crate::transfer;
+use crate::vectors::Vectors;
 use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
 use std::time::Duration;
 
@@ -175,7 +176,17 @@ unsafe fn passing_any(msgs: *const mmsghdr, count: c_uint) -> bool {
     (0..count as usize).any(|n| unsafe { passing::is_passed_by(&raw const (*msgs.add(n)).msg_hdr) })
 }
 
-/// Moves messages until one fails; how many were moved, or the first one's error, which the
+/// The bytes of a message.
+///
+/// # Safety
+/// Its vectors are as it says.
+unsafe fn wanted(message: &msghdr) -> usize {
+    let count = c_int::try_from(message.msg_iovlen).unwrap_or(0);
+    // SAFETY: as the caller promises.
+    unsafe { Vectors::at(message.msg_iov, count) }.map_or(0, |all| all.total())
+}
+
+/// Sends messages until one fails, or only a part of it was sent; how many were, or the first one's error, which the
 /// call has left in `errno`.
 ///
 /// # Safety
@@ -189,7 +200,13 @@ unsafe fn each(
         // SAFETY: `n < count`.
         let message = unsafe { &mut *msgs.add(n as usize) };
         match one(message) {
-            Some(moved) => message.msg_len = c_uint::try_from(moved).unwrap_or(c_uint::MAX),
+            Some(moved) => {
+                message.msg_len = c_uint::try_from(moved).unwrap_or(c_uint::MAX);
+                // What follows a part of a message would be in the place of its rest. SAFETY: the message was sent, so it is valid.
+                if moved < unsafe { wanted(&message.msg_hdr) } {
+                    return (n + 1).cast_signed();
+                }
+            }
             None if n == 0 => return -1,
             None => return n.cast_signed(),
         }

@@ -5,6 +5,7 @@ use super::{Place, is_inverse, place};
 use crate::control;
 use crate::errno::Answer;
 use crate::groups;
+use crate::settings::AT_ONCE;
 use crate::socket::{Socket, shape};
 use crate::wishes;
 use libc::socklen_t;
@@ -119,18 +120,22 @@ pub unsafe fn remember(
             }
             Place::Linger => {
                 let linger = input::<libc::linger>(value, len)?;
-                let seconds = u32::try_from(linger.l_linger).unwrap_or(0).min(u32::MAX - 1);
+                // Linux takes it without a sign: below zero is very long.
+                let seconds = linger.l_linger.cast_unsigned().min(u32::MAX - 1);
                 settings.linger.store(if linger.l_onoff != 0 { seconds + 1 } else { 0 }, Relaxed);
             }
             Place::Time(cell) => {
                 let time = input::<libc::timeval>(value, len)?;
-                let (Ok(seconds), 0..1_000_000) = (u64::try_from(time.tv_sec), time.tv_usec) else {
+                if !(0..1_000_000).contains(&time.tv_usec) {
                     return Err(libc::EDOM);
-                };
+                }
                 // In whole milliseconds, and never by rounding turned into "for ever".
-                let millis =
-                    seconds.saturating_mul(1000).saturating_add(time.tv_usec.unsigned_abs().div_ceil(1000));
-                cell.store(u32::try_from(millis).unwrap_or(u32::MAX), Relaxed);
+                let rest = time.tv_usec.unsigned_abs().div_ceil(1000);
+                let millis = |seconds: u64| seconds.saturating_mul(1000).saturating_add(rest);
+                let word = u64::try_from(time.tv_sec).map_or(AT_ONCE, |seconds| {
+                    u32::try_from(millis(seconds)).unwrap_or(u32::MAX).min(AT_ONCE - 1)
+                });
+                cell.store(word, Relaxed);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{Place, TCP_CC_INFO, is_inverse, place};
 use crate::errno::{Answer, check};
 use crate::option_names;
 use crate::real;
-use crate::settings::Settings;
+use crate::settings::{AT_ONCE, Settings};
 use crate::socket::{Role, Socket, shape};
 use crate::state;
 use crate::tcp_info;
@@ -26,7 +26,7 @@ pub(super) fn linger(settings: &Settings) -> libc::linger {
 
 /// A time-out's value.
 pub(super) fn time(cell: &AtomicU32) -> libc::timeval {
-    let ms = i64::from(cell.load(Relaxed));
+    let ms = Some(cell.load(Relaxed)).filter(|word| *word != AT_ONCE).map_or(0, i64::from);
     libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 }
 }
 

@@ -1,7 +1,7 @@
 """A server of datagrams, and who asks it.
 
 lanes.py answer HOW ADDRESS PORT: says to each datagram how it is scheduled, and how many that said `slow` it has heard, for each of which it
-sleeps. It waits in `recv`, at an event set (`epoll`), or looks at each before it takes it (`peek`). `join` has it join a group, `peer` hear this peer alone, `all` everybody again.
+sleeps. It waits in `recv`, at an event set (`epoll`; `edge`: that tells of each change once), or looks at each before it takes it (`peek`). `join` has it join a group, `peer` hear this peer alone, `all` everybody again.
 lanes.py share OPTION ADDRESS PORT COUNT: so many sockets that share the port by this option (`SO_REUSEPORT`). Each says which of them it is, and how many `slow` all
 have heard. `more` makes one more, `join` has the first join a group.
 lanes.py again ADDRESS PORT COUNT: five sockets, one after the other, that answer so many questions each.
@@ -25,17 +25,23 @@ def end_at(address, port=0):
 
 
 def answer(how, address, port):
-    end, events, slow = end_at(address, port), select.epoll(), 0
-    events.register(end, select.EPOLLIN)
+    end, events, slow, more = end_at(address, port), select.epoll(), 0, False
+    events.register(end, select.EPOLLIN | (select.EPOLLET if how == "edge" else 0))
+    end.setblocking(how != "edge")
     print("bound", flush=True)
     while True:
-        if how == "epoll":
+        if how == "epoll" or how == "edge" and not more:
             events.poll()
         if how == "peek":
             first = end.recv(100, socket.MSG_PEEK)
             # A more important one may come meanwhile.
             time.sleep(0.02)
-        word, asker = end.recvfrom(100)
+        try:
+            word, asker = end.recvfrom(100)
+            more = True
+        except BlockingIOError:
+            more = False
+            continue
         assert how != "peek" or word == first, (word, first)
         match word:
             case b"slow":

@@ -64,7 +64,7 @@ fn paths(silk: &Silk, class: &str) -> usize {
 #[test]
 fn who_is_preferred_does_not_wait_behind_others_and_is_answered_at_its_priority() {
     let Some(silk) = start() else { return };
-    for how in ["recv", "epoll"] {
+    for how in ["recv", "epoll", "edge"] {
         let server = serve(&silk, how, "0.0.0.0");
         assert_eq!((ask(&silk, PREFERRED, &FEW).len(), ask(&silk, CLIENT, &FEW).len()), (12, 12));
         assert_eq!((paths(&silk, "preferred"), paths(&silk, "standard")), (1, 1), "{how}");

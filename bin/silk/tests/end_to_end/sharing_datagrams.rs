@@ -177,3 +177,50 @@ print('each had it')
     let Some(silk) = Silk::start() else { return };
     assert_eq!(text(silk.on_paths("python3").args(["-c", AGAIN])), "each had it\n");
 }
+
+/// Sends back what comes to either port.
+const ECHO: &str = "import select, socket, sys
+ends = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+[end.bind((sys.argv[1], 4071 + n)) for n, end in enumerate(ends)]
+print('bound', flush=True)
+while True:
+    for end in select.select(ends, [], [])[0]:
+        end.sendto(*end.recvfrom(100))
+";
+
+const TWICE_CONNECTED: &str = "import socket, sys
+own, peer = sys.argv[1:]
+def bound():
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    end.bind((own, 4090))
+    end.settimeout(10)
+    return end
+second = bound()
+second.sendto(b'before', (peer, 4072))
+print(second.recv(100))
+first = bound()
+first.connect((peer, 4071))
+try:
+    second.connect((peer, 4071))
+    # It is told late.
+    second.send(b'?')
+    print(second.recv(100))
+except OSError as error:
+    print(error.errno)
+second.connect((peer, 4072))
+for word in (b'one', b'two'):
+    second.send(word)
+    print(second.recv(100))
+";
+
+/// What is documented as a difference: of two that are connected to one peer the second is told so.
+#[test]
+fn who_could_not_be_connected_is_connected_to_another() {
+    let Some(silk) = start() else { return };
+    let _echo = silk.start_logged(silk.on_peer("python3").args(["-c", ECHO, &CLIENT.to_string()]), "echo");
+    silk.until_says("echo", "bound");
+    let [own, peer] = [SERVER, CLIENT].map(|end| end.to_string());
+    let said = text(silk.on_paths("python3").args(["-c", TWICE_CONNECTED, &own, &peer]));
+    assert_eq!(said, "b'before'\n99\nb'one'\nb'two'\n");
+}

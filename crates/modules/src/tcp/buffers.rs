@@ -43,4 +43,8 @@ impl RecvBuffer for Receive<'_> {
     fn unread(&self) -> usize {
         self.0.unread()
     }
+
+    fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
 }

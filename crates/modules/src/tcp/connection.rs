@@ -84,8 +84,10 @@ impl ConnectionStage {
             return Err(DropReason::NotForPath);
         }
         let segment = segment(&read, msg.meta.tos)?;
-        // What may have to be kept out of order is charged before it is taken.
-        let might_keep = if segment.payload.is_empty() { 0 } else { segment.payload.len() + PIECE_COST };
+        // What may have to be kept out of order is charged before it is taken; what comes in order, and so sets free what was kept, is not
+        // refused for that.
+        let might_keep =
+            if self.connection.may_keep(&segment) { segment.payload.len() + PIECE_COST } else { 0 };
         cx.charge(might_keep)?;
         // A segment is no longer than IP's packet.
         self.charged += might_keep as u32;

@@ -360,6 +360,48 @@ def a_neighbour_that_is_not_there(w):
 
 
 @case
+def epoll_by_edge_of_errors(w):
+    end = w.udp(w.port())
+    end.connect((w.there, 1))
+    e = select.epoll()
+    e.register(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+    w.result("at first", [words(event) for _, event in e.poll(SURELY)])
+    for name in ("one", "another"):
+        end.send(b"question")
+        w.result(name, [words(event) for _, event in e.poll(SURELY)])
+        w.result(f"{name} is taken", attempt(end.recv, 1, socket.MSG_DONTWAIT))
+        w.result(f"{name} and no more", attempt(end.recv, 1, socket.MSG_DONTWAIT))
+
+
+@case
+def times_below_zero(w):
+    for name, end in (("early", socket.socket(w.family, socket.SOCK_DGRAM)), ("bound", w.udp(w.port()))):
+        w.result(f"{name}: set", attempt(end.setsockopt, SOL, socket.SO_RCVTIMEO, struct.pack("qq", -1, 0)))
+        w.result(f"{name}: get", struct.unpack("qq", end.getsockopt(SOL, socket.SO_RCVTIMEO, 16)))
+        if name == "early":
+            end.bind((w.own, w.port()))
+        w.result(f"{name}: recv", outcome_of(*blocked(end.recv, 1)))
+        w.result(f"{name}: no time", attempt(end.setsockopt, SOL, socket.SO_RCVTIMEO, struct.pack("qq", -1, 1_000_000)))
+
+
+@case
+def room_for_a_part_of_what_is_told(w):
+    if w.six:
+        return
+    end, there = w.udp(w.port()), w.peer_udp()
+    # IP_PKTINFO and IP_RECVTTL
+    for name in (8, 12):
+        end.setsockopt(socket.IPPROTO_IP, name, 1)
+    for room in (0, 8, 16, 24, 27, 28, 32, 40, 48, 51, 52, 56):
+        asked(w, end)
+        readable(end)
+        _, told, flags, _ = end.recvmsg(10, room)
+        # Which interface it is differs.
+        shown = [(level, kind, len(data), data[4:8] == socket.inet_aton(w.own)) for level, kind, data in told]
+        w.result(f"{room} bytes", (shown, flags))
+
+
+@case
 def receiving_before_there_is_a_name(w):
     """A thread waits for what comes, and another gives the socket its name."""
     def polls(end):

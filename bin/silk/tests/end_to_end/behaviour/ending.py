@@ -3,6 +3,15 @@ from suite import *
 
 
 @case
+def lingering_below_zero(w):
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_LINGER, struct.pack("ii", 1, -1))
+    end.sendall(b"hello")
+    end.close()
+    w.result("the peer reads", w.peer.tell("outcome(all_of, e, 100)"))
+
+
+@case
 def shutdown_of_what_is_not_connected(w):
     for end, name in ((w.tcp(), "new"), (w.tcp(w.port()), "bound")):
         w.result(name, attempt(end.shutdown, socket.SHUT_RDWR))

@@ -66,6 +66,38 @@ def looking_at_what_is_to_come(w):
 
 
 @case
+def from_a_pipe_that_is_not_waited_for(w):
+    """The socket is."""
+    end = w.connected()
+    end.setblocking(False)
+    wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN" and not polled(end) & select.POLLOUT)
+    end.setblocking(True)
+    out, into = os.pipe()
+    os.write(into, b"hello")
+    # SPLICE_F_NONBLOCK
+    splicing = blocked(lambda: os.splice(out, end.fileno(), 5, flags=2))
+    w.result("while there is no room", outcome_of(*splicing, 0.3))
+    peer_reads_all(w)
+    w.result("when there is", outcome_of(*splicing, SURELY))
+    w.result("an empty pipe", attempt(lambda: os.splice(out, end.fileno(), 5, flags=2)))
+
+
+@case
+def several_messages_of_which_one_is_sent_in_part(w):
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_SNDTIMEO, struct.pack("qq", 0, 200_000))
+    large = ctypes.create_string_buffer(1 << 26)
+    vectors = [struct.pack("QQ", ctypes.addressof(large), size) for size in (len(large), 1000)]
+    kept = [ctypes.create_string_buffer(vector) for vector in vectors]
+    messages = b"".join(struct.pack("QIIQQQQiiQ", 0, 0, 0, ctypes.addressof(one), 1, 0, 0, 0, 0, 0) for one in kept)
+    messages = ctypes.create_string_buffer(messages)
+    w.peer.do("import threading; threading.Timer(0.3, lambda: [e.recv(1 << 20) for _ in range(99)]).start()")
+    w.result("sent", answer(C.sendmmsg(end.fileno(), messages, 2, 0)))
+    sent = struct.unpack_from("I", messages, 56)[0]
+    w.result("a part of the first", 0 < sent < len(large))
+
+
+@case
 def all_of_more_than_there_is_room_for(w):
     """It comes in parts, each as soon as there is room: a second without any would end the call."""
     end = w.tcp()

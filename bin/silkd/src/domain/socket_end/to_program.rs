@@ -109,6 +109,10 @@ impl Incoming for ToProgram {
         used(self.write, self.side.slot().rx_read.load(Relaxed), self.side.size) as usize
     }
 
+    fn capacity(&self) -> usize {
+        self.limit.min(self.side.arena.reach().unwrap_or(u32::MAX)) as usize
+    }
+
     fn want(&mut self, n: usize) {
         self.side.want(n);
     }
