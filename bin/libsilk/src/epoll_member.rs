@@ -63,6 +63,8 @@ pub struct Member {
     data: u64,
     /// Whether it is to be looked at.
     queued: Queued,
+    /// It has a place in the queue of the ordinary, be it one that `queued` does not name any more.
+    lies_in_ready: bool,
     /// A one-shot member that has fired.
     spent: bool,
     /// Never told of anything since it was added or changed.
@@ -84,6 +86,7 @@ impl Member {
             events: asked.events,
             data: asked.u64,
             queued: Queued::No,
+            lies_in_ready: false,
             spent: false,
             fresh: true,
             told: Told::default(),

@@ -41,10 +41,10 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     loop {
         let slot = socket.slot()?;
         // Nobody may wait for more than can be there at once.
-        let most = (state::receive_limit(slot) as usize / 2).max(1);
+        let most = || (state::receive_limit(slot) as usize / 2).max(1);
         let low_water = || state::low_water(socket, slot) as usize;
         let least = match (all, peeks) {
-            (true, true) => want.min(most),
+            (true, true) => want.min(most()),
             (true, false) => want,
             (false, _) => want.min(low_water()),
         };
@@ -72,7 +72,7 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
         let missing = if peeks { least } else { least - got };
-        let level = missing.min(most).max(1) as u32;
+        let level = missing.min(most()).max(1) as u32;
         let ready = |slot: &Slot| {
             urgent::readable(socket, slot) >= level || may_have_ended(socket, slot, state::status(slot))
         };

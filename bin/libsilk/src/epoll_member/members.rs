@@ -174,7 +174,7 @@ impl Inner {
                 bell.watch(slot, false);
             }
         }
-        if member.queued != Queued::No {
+        if member.queued != Queued::No || member.lies_in_ready {
             self.ready.retain(|queued| *queued != place);
             self.urgent.retain(|queued| *queued != place);
         }
@@ -371,11 +371,14 @@ impl Inner {
         for (queue, which) in [(urgent, Queued::Urgent), (ready, Queued::Ordinary)] {
             while let Some(place) = queue.front() {
                 let member = members.get_mut(*place as usize).and_then(Option::as_mut);
-                if let Some(member) = member.filter(|member| member.queued == which) {
-                    if member.has_news() {
-                        return true;
+                if let Some(member) = member {
+                    if member.queued == which {
+                        if member.has_news() {
+                            return true;
+                        }
+                        member.queued = Queued::No;
                     }
-                    member.queued = Queued::No;
+                    member.lies_in_ready &= which == Queued::Urgent;
                 }
                 queue.pop_front();
             }
@@ -405,6 +408,7 @@ impl Inner {
             let queue = if which == Queued::Urgent { &mut *urgent } else { &mut *ready };
             let Some(place) = queue.pop_front() else { break };
             let Some(Some(member)) = members.get_mut(place as usize) else { continue };
+            member.lies_in_ready &= which == Queued::Urgent;
             if member.queued != which {
                 continue;
             }
@@ -429,7 +433,12 @@ fn enqueue(member: &mut Member, place: u32, ready: &mut VecDeque<u32>, urgent: &
         member.queued = urgency;
         match urgency {
             Queued::Urgent => urgent.push_back(place),
-            _ => ready.push_back(place),
+            // It would be told of twice at once.
+            _ if member.lies_in_ready => {}
+            _ => {
+                member.lies_in_ready = true;
+                ready.push_back(place);
+            }
         }
     }
 }
@@ -438,6 +447,20 @@ fn enqueue(member: &mut Member, place: u32, ready: &mut VecDeque<u32>, urgent: &
 mod tests {
     use super::*;
     use crate::socket::{self, state as stage};
+
+    #[test]
+    fn who_was_urgent_for_a_while_lies_among_the_ordinary_once() {
+        let socket = socket::make(stage::UNDECIDED, 0, 0).unwrap();
+        let asked = epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        let mut member = Member::new(socket, 3, Home::Silk, asked);
+        let [mut ready, mut urgent] = [VecDeque::new(), VecDeque::new()];
+        enqueue(&mut member, 0, &mut ready, &mut urgent);
+        // It became urgent, and was looked at as that.
+        member.queued = Queued::No;
+        enqueue(&mut member, 0, &mut ready, &mut urgent);
+        assert_eq!((ready.len(), urgent.len(), member.queued), (1, 0, Queued::Ordinary));
+        socket.free();
+    }
 
     #[test]
     fn a_socket_is_a_member_for_each_of_its_descriptors() {

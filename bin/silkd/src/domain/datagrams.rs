@@ -95,7 +95,8 @@ impl Engine {
         if before.is_none() {
             // There was no path for its last address or peer.
             kept = self.sockets.find(name).and_then(|socket| socket.end.take());
-            kept.iter_mut().for_each(|end| end.change_status(0, status::FAILED));
+            const FAILED: u32 = status::FAILED | status::PEER_FIN | status::SEND_CLOSED;
+            kept.iter_mut().for_each(|end| end.change_status(0, FAILED));
         }
         if let Some((id, end)) = before.zip(kept.as_deref_mut()) {
             // What was sent before is for whom it was sent to.
