@@ -171,11 +171,13 @@ impl<A: Copy + Ord> Cache<A> {
         silent
     }
 
-    /// An address that a request is to be sent for now, and where it was last known to be.
+    /// An address that a request is to be sent for now, and where it was last known to be. The last request is
+    /// everybody's: the neighbour may have moved, and where it was nobody answers.
     pub fn next_request(&mut self) -> Option<(A, Option<MacAddr>)> {
+        let last = self.limits.requests;
         let (address, entry) = self.entries.iter_mut().find(|(_, entry)| entry.due)?;
         entry.due = false;
-        Some((*address, entry.known))
+        Some((*address, entry.known.filter(|_| entry.asked < last)))
     }
 
     /// The link address, where one is known.
@@ -290,6 +292,24 @@ mod tests {
         }
         let soon = at(63) + Duration::from_millis(900);
         assert_eq!(cache.lookup(soon, THERE, path(1)).0, Resolution::Failed);
+    }
+
+    // RFC 4861 §7.3.3: what does not answer where it was may be somewhere else.
+    #[test]
+    fn the_last_request_is_for_everybody() {
+        let mut cache = Cache::new(CacheLimits::default());
+        cache.learn(at(0), THERE, LINK);
+        cache.doubt(at(1), THERE);
+        cache.lookup(at(1), THERE, path(1));
+        let asked: Vec<_> = (1..4)
+            .map(|second| {
+                let request = cache.next_request();
+                cache.expire(at(second + 1));
+                request
+            })
+            .collect();
+        let [there, everybody] = [Some(LINK), None].map(|link| Some((THERE, link)));
+        assert_eq!(asked, [there, there, everybody]);
     }
 
     // RFC 4861 §7.2.5.

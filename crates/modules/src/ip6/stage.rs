@@ -3,7 +3,7 @@
 
 use super::fragment::Pieces;
 use super::{Ip6, Key, RES, impossible_source};
-use crate::faults::reason;
+use crate::faults::{accept, reason};
 use crate::ip::held::{Holds, OwnPath, Waiting, unreached};
 use crate::ip::next_hop::{Hop, NextHop};
 use crate::ip::reassembly::{Expired, First, Piece};
@@ -17,9 +17,10 @@ use silk_path::{
     Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Event, Message, Meta, Report, Request,
     Resolution, Stage, Station, Verdict,
 };
+use silk_wire::checksum::{Accept, pseudo_of};
 use silk_wire::extension::Refused;
 use silk_wire::mld::ALL_NODES;
-use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp};
+use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp, udp};
 
 /// Room in front of a message that is sent from here.
 const HEADROOM: usize = 64;
@@ -247,14 +248,12 @@ impl Ip6Stage {
     }
 
     /// A whole packet for IPv6's own path is one that nobody takes: its sender is told (RFC 4443 §3.1 and §3.4, RFC 8200 §4.7).
-    fn turn_away(
-        &mut self,
-        cx: &mut Cx<'_, '_>,
-        msg: &Message<'_>,
-        header: ipv6::Header,
-        (protocol, named_at): (u8, u32),
-    ) -> Verdict {
-        let (error, why) = match protocol {
+    fn turn_away(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, packet: &ipv6::Packet<'_>) -> Verdict {
+        let (header, named_at) = (packet.header, packet.named_at as u32);
+        let (error, why) = match packet.protocol {
+            ipv4::UDP if !is_sound_datagram(packet, accept(&msg.meta)) => {
+                return Verdict::Drop(DropReason::UdpChecksum);
+            }
             ipv4::UDP => (icmpv6::Error::Unreachable(icmpv6::Unreachable::Port), DropReason::UdpNoPort),
             ipv4::TCP => return Verdict::Drop(DropReason::TcpNoPort),
             ipv6::ICMP | NO_NEXT_HEADER => return Verdict::Drop(DropReason::IpProtocol),
@@ -262,7 +261,7 @@ impl Ip6Stage {
         };
         // RFC 4443 §2.4 e.3.
         if !header.destination().is_multicast() {
-            self.send_error(cx, error, &header, msg.bytes(), msg.meta.link);
+            self.send_error(cx, error, header, msg.bytes(), msg.meta.link);
         }
         Verdict::Drop(why)
     }
@@ -378,6 +377,14 @@ impl Ip6Stage {
     }
 }
 
+/// Whether a packet carries a datagram that is whole and has the checksum that it must have (RFC 8200 §8.1): what is broken may
+/// have been for another port.
+fn is_sound_datagram(packet: &ipv6::Packet<'_>, accept: Accept) -> bool {
+    let [source, destination] = [packet.header.source(), packet.header.destination()].map(Into::into);
+    let pseudo = |length| pseudo_of(source, destination, ipv4::UDP, length);
+    udp::parse(packet.payload, accept, pseudo).is_ok_and(|(header, _)| !header.is_unsummed())
+}
+
 /// Whether a packet carries an error of ICMPv6 or a redirect, about which no error is sent (RFC 4443 §2.4 e.1 and e.2).
 fn forbids_errors(header: &ipv6::Header, packet: &[u8]) -> bool {
     let rest = packet.get(ipv6::HEADER..).unwrap_or_default();
@@ -447,7 +454,6 @@ impl Stage for Ip6Stage {
         };
         let (header, protocol) = (*packet.header, packet.protocol);
         let (headers, payload, fragment) = (packet.headers_len, packet.payload.len(), packet.fragment);
-        let named_at = packet.named_at as u32;
         if let Err(reason) =
             self.check(cx, &header, msg.meta.link).and_then(|()| self.check_protocol(&packet))
         {
@@ -461,7 +467,7 @@ impl Stage for Ip6Stage {
         }
         let path = cx.path();
         if cx.module::<Ip6>().own.path == Some(path) {
-            return self.turn_away(cx, msg, header, (protocol, named_at));
+            return self.turn_away(cx, msg, &packet);
         }
         if self.remote.is_some() {
             self.next_hop.seen = msg.meta.link;

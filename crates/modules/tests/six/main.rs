@@ -143,7 +143,14 @@ fn of_what_nobody_takes_the_sender_is_told() {
     };
     let (port, unknown) =
         (Some((vec![1, 4], vec![0; 4], true)), |at| Some((vec![4, 1], vec![0, 0, 0, at], true)));
-    assert_eq!(told(ipv4::UDP, &[0, 9, 0, 9, 0, 8, 0, 0], DropReason::UdpNoPort), port);
+    let mut datagram = [0, 9, 0, 9, 0, 8, 0, 0];
+    assert_eq!(told(ipv4::UDP, &datagram, DropReason::UdpChecksum), None, "without a checksum");
+    let pseudo = checksum::pseudo6(ip6(2), ip6(1), ipv4::UDP, 8);
+    let right = pseudo.bytes(&datagram).checksum().to_be_bytes();
+    datagram[6..].copy_from_slice(&right);
+    assert_eq!(told(ipv4::UDP, &datagram, DropReason::UdpNoPort), port);
+    datagram[7] ^= 1;
+    assert_eq!(told(ipv4::UDP, &datagram, DropReason::UdpChecksum), None, "with another's");
     assert_eq!(told(253, b"whatever", DropReason::IpProtocol), unknown(6));
     // Behind options that mean nothing.
     assert_eq!(told(60, b"\xfd\0\x01\x04\0\0\0\0whatever", DropReason::IpProtocol), unknown(40));

@@ -110,6 +110,20 @@ def all_of_more_than_there_is_room_for(w):
 
 
 @case
+def more_of_a_file_than_there_is(w):
+    """Nobody waits until there is room for what is behind its end."""
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_SNDBUF, 200_000)
+    w.peer.do("e.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)")
+    with open("a-long-file", "wb+") as file:
+        file.write(bytes(300_000))
+        file.flush()
+        sending = blocked(os.sendfile, end.fileno(), file.fileno(), 0, 1 << 30)
+        w.result("sendfile", outcome_of(*sending))
+    os.unlink("a-long-file")
+
+
+@case
 def waiting_for_the_peer(w):
     end = w.connected()
     w.result("at first", waited(end))

@@ -71,6 +71,10 @@ impl FromProgram {
         if newest != self.references.as_ref().map_or(0, |known| known.newest) {
             let mut references = self.references.take().unwrap_or_default();
             references.take_in(newest, known..self.write, self.bytes(), files);
+            if references.nonsense {
+                // Nobody is to take what lies in the ring there for what was written.
+                self.write = known;
+            }
             self.references = Some(references);
         }
     }

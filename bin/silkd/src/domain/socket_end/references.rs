@@ -47,11 +47,13 @@ impl Referred {
 }
 
 impl References {
-    /// Takes in those that begin in `fresh`, which are found from `newest` backwards. What is wrong with
-    /// one is wrong with the stream.
+    /// Takes in those that begin in `fresh`, which are found from `newest` backwards: first those that the program has
+    /// not said to be written yet, which are taken when it has. What is wrong with one is wrong with the stream.
     pub fn take_in(&mut self, newest: u32, fresh: Range<u32>, ring: Bytes<'_>, files: &Files) {
         let (width, first) = (fresh.end.wrapping_sub(fresh.start), self.list.len());
         let (mut next, mut end, mut taken) = (newest, width, None);
+        // Where the one followed last begins that is not said to be written, and how many more there may be of these.
+        let (mut beyond, mut unsaid) = (ring.size(), MOST);
         while next != self.newest {
             let at = !next;
             let mut bytes = [0; Reference::SIZE];
@@ -69,8 +71,9 @@ impl References {
                 };
                 self.list.insert(first, Referred { at, reference, file });
                 (end, taken) = (begins, taken.or(Some(next)));
-            } else if taken.is_some() || next != newest || reference.before == newest {
-                // Only the newest may not be said to be written yet. One that comes before itself would be looked at for ever.
+            } else if taken.is_none() && begins < beyond && unsaid > 0 {
+                (beyond, unsaid) = (begins, unsaid - 1);
+            } else {
                 self.nonsense = true;
                 return;
             }

@@ -151,6 +151,37 @@ fn what_is_not_said_to_be_written_yet_is_taken_when_it_is() {
     assert_eq!(both.peek(4, 100), content()[..100]);
 }
 
+/// Several mapped files in one `writev`, behind bytes that nobody has looked at.
+#[test]
+fn several_that_are_not_said_to_be_written_yet_are_taken_when_they_are() {
+    let mut both = Both::new();
+    both.copy(b"head");
+    both.refer(0, 100);
+    both.copy(b"between");
+    both.refer(200, 100);
+    both.refer(400, 100);
+    both.end.slot().tx_write.store(4, SeqCst);
+    assert!(both.look());
+    assert!(!both.end.is_nonsense());
+    assert_eq!(both.peek(0, 1000), b"head");
+    both.end.slot().tx_write.store(both.write, SeqCst);
+    assert!(both.look());
+    let file = content();
+    let whole = [b"head", &file[..100], b"between", &file[200..300], &file[400..500]].concat();
+    assert_eq!(both.peek(0, 1000), whole);
+}
+
+#[test]
+fn nothing_of_what_is_nonsense_is_sent() {
+    let mut both = Both::new();
+    both.copy(b"head");
+    both.look();
+    both.refer_to(Reference { before: 0, len: 100, file: PLACE.0 + 1, generation: PLACE.1, offset: 0 });
+    both.look();
+    assert!(both.end.is_nonsense());
+    assert_eq!(both.peek(0, 1000), b"head");
+}
+
 #[test]
 fn who_refers_to_what_there_is_not_is_told_apart() {
     let good = Reference { before: 0, len: 100, file: PLACE.0, generation: PLACE.1, offset: 0 };
