@@ -136,7 +136,8 @@ pub fn linger(fd: c_int) {
         return;
     }
     let Ok(slot) = socket.slot() else { return };
-    if slot.holders.load(SeqCst) > 1 {
+    // What was left unread makes it a reset, for which nobody waits.
+    if slot.holders.load(SeqCst) > 1 || state::arrived(slot) > 0 {
         return;
     }
     let deadline = Deadline::after(Some(Duration::from_secs(u64::from(seconds) - 1)));

@@ -13,6 +13,7 @@ mod values;
 
 use crate::control;
 use crate::cork;
+use crate::epoll;
 use crate::errno::{Answer, check};
 use crate::family;
 use crate::groups;
@@ -24,6 +25,7 @@ use crate::shared::Alteration;
 use crate::socket::{Found, Role, Socket, shape};
 use crate::state;
 use crate::unserved;
+use crate::wait;
 use crate::wishes;
 use libc::socklen_t;
 use silk_control::{Kind, Reply, Request, SILK_PRIORITY, SOL_SILK};
@@ -179,7 +181,7 @@ pub unsafe fn set(
             _ => {}
         }
     }
-    let _told = Alteration::begin(socket);
+    let alteration = Alteration::begin(socket);
     // SAFETY: as the caller promises.
     match unsafe { groups::read(level, name, value, len) } {
         // What makes no sense, and what a stream is asked, is Linux's to refuse.
@@ -199,6 +201,7 @@ pub unsafe fn set(
     }
     // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
+        drop(alteration);
         if (level, name) == (control::UDP, UDP_CORK) && !socket.settings.has_flag(flag::CORK) {
             return cork::let_go(socket);
         }
@@ -212,6 +215,10 @@ pub unsafe fn set(
             if level == libc::IPPROTO_TCP && lets_go(slot, name) && state::unsent(slot) > 0 {
                 slot.request.fetch_or(request::PUSH, SeqCst);
                 family.ring(socket.name().0, slot);
+            }
+            if moves_marks(level, kept::unforced(level, name)) {
+                wait::disturb(slot);
+                epoll::changed(socket);
             }
         }
         return Ok(());
@@ -230,6 +237,13 @@ pub unsafe fn set(
     check(unsafe { real::setsockopt(fd, level, name, value, len) })?;
     note_foreign(socket, level, name, true);
     Ok(())
+}
+
+/// Whether a socket may be readable or writable now that this option is set.
+fn moves_marks(level: c_int, name: c_int) -> bool {
+    const AT_SOCKETS: [c_int; 2] = [libc::SO_RCVLOWAT, libc::SO_SNDBUF];
+    let of_tcp = level == libc::IPPROTO_TCP && name == libc::TCP_NOTSENT_LOWAT;
+    of_tcp || (level == libc::SOL_SOCKET && AT_SOCKETS.contains(&name))
 }
 
 fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {

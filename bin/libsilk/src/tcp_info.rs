@@ -1,6 +1,7 @@
 //! `TCP_INFO` and what else only TCP knows: the daemon writes it into the arena when it is asked.
 
 use crate::family;
+use crate::listener;
 use crate::socket::{Role, Socket};
 use crate::wait::Deadline;
 use silk_stream::{INFO_WORDS, MODEL_WORDS, SharedInfo, Slot, TcpInfo, request, status, wake};
@@ -38,10 +39,20 @@ fn record(socket: &Socket) -> Option<&'static SharedInfo> {
 
 /// What is known of a connection, as the bytes of Linux's `struct tcp_info`.
 pub fn told(socket: &Socket, slot: &Slot) -> [u8; INFO_WORDS * 4] {
+    if socket.role() == Role::Listener {
+        return of_listener(slot).bytes();
+    }
     ask(socket, slot);
-    let state = if socket.role() == Role::Listener { LISTEN } else { CLOSE };
-    let nothing = TcpInfo { state, ..TcpInfo::default() };
+    let nothing = TcpInfo { state: CLOSE, ..TcpInfo::default() };
     known(socket, slot).map_or_else(|| nothing.bytes(), SharedInfo::bytes)
+}
+
+/// How many connections wait to be taken, and how many may.
+fn of_listener(slot: &Slot) -> TcpInfo {
+    let listener = listener::of(slot);
+    let waiting = listener.into_iter().flat_map(listener::queues).map(|(_, queue)| queue.len());
+    let sacked = listener.map_or(0, |listener| listener.backlog.load(Relaxed));
+    TcpInfo { state: LISTEN, unacked: waiting.sum(), sacked, ..TcpInfo::default() }
 }
 
 /// What BBR believes of the path, as the words of Linux's `struct tcp_bbr_info`; of other algorithms there is nothing to

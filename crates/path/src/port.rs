@@ -24,6 +24,8 @@ pub enum Request {
         attrs: Attrs,
         /// The path that asks: a listening one.
         by: PathId,
+        /// The service bits (`IP_TOS`) of the message that caused it.
+        service: u8,
     },
     /// Destroy the path.
     Destroy(PathId),

@@ -18,7 +18,7 @@ use crate::tcp_info::SharedInfo;
 use crate::urgent::Urgent;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x000c_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x000d_0000_4b4c_4953;
 /// By which the programs of a family tell one domain's executor that sockets have work.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -87,6 +87,8 @@ pub struct Listener {
     /// calls the next if more is there than it takes: of threads that come back for another
     /// connection by themselves none was woken in vain.
     pub called: AtomicU32,
+    /// How many connections may wait in each queue, where the program asked for as many; one more does.
+    pub backlog: AtomicU32,
     /// Threads sleeping in `accept` on this socket.
     pub waiters: Waiters,
     /// Established connections, a queue for each class, the least important first.

@@ -253,7 +253,7 @@ pub struct Slot {
     pub path: AtomicU64,
     /// Errors read from [`crate::Records::errors`] since the start; by the program, and seldom.
     pub error_read: AtomicU32,
-    /// `IP_TOS`; by the program, and seldom.
+    /// `IP_TOS`, or `IPV6_TCLASS`; of a listening socket both, the second in the next eight bits. By the program, and seldom.
     pub service: AtomicU32,
 
     // Written by the daemon while the socket lives.

@@ -30,7 +30,10 @@ fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> 
         }
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => return Ok(number.wrapping_add(1).cast_unsigned()),
         (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => return Ok(whole_waits(number)),
-        // Below zero is all that there can be.
+        // Nothing is the least, and below zero is all that there can be.
+        (libc::SOL_SOCKET, libc::SO_RCVBUF | libc::SO_SNDBUF) => {
+            return Ok(u32::try_from(number).map_or(i32::MAX.unsigned_abs() / 2, |number| number.max(1)));
+        }
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(u32::try_from(number).unwrap_or(u32::MAX)),
         _ => {}
     }

@@ -9,39 +9,47 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Writes what the daemon must know of the options into the slot, where it differs. Whether any
-/// wish did.
+/// wish did, or of a listening socket anything at all.
 pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
     let wished = pass_on_wishes(&socket.settings, slot);
     let settings = &socket.settings;
-    if socket.role() == Role::Listener {
-        copy(&settings.receive_buffer, &slot.receive_limit);
-        return wished;
-    }
     let pairs = [
         (&settings.stream, &slot.options),
         (&settings.keep_idle, &slot.keep_idle),
         (&settings.keep_interval, &slot.keep_interval),
         (&settings.keep_count, &slot.keep_count),
-        (settings.service_over(speaks_six(socket, slot)), &slot.service),
         (&settings.receive_buffer, &slot.receive_limit),
         (&settings.send_buffer, &slot.send_limit),
     ];
     // A datagram that is sent must fit whole: that ring stays as it is.
     let count = if socket.role() == Role::Stream { pairs.len() } else { pairs.len() - 1 };
-    let (mut changed, limit) = (false, slot.receive_limit.load(Relaxed));
+    let (limit, watched) = (slot.receive_limit.load(Relaxed), keepalive(slot));
+    let mut changed = put(service(socket, slot), &slot.service);
     for (from, to) in pairs.into_iter().take(count) {
-        changed |= copy(from, to);
+        changed |= put(from.load(Relaxed), to);
+    }
+    if socket.role() == Role::Listener {
+        // For its connections, which have them from the start.
+        return wished | changed;
     }
     let grows = socket.role() == Role::Datagram && slot.receive_limit.load(Relaxed) > limit;
+    // It is for connections on which nothing is sent.
+    let is_due = keepalive(slot) != watched;
     let bits = if changed { request::OPTIONS } else { 0 } | if wished { request::WISHES } else { 0 };
     if bits != 0 {
         family.request(socket.name().0, slot, bits);
     }
-    if grows {
-        // What comes next may be more than the ring holds.
+    // What comes next may be more than the ring of datagrams holds.
+    if grows || is_due {
         family.ring(socket.name().0, slot);
     }
     wished
+}
+
+/// Whether a connection is probed while nothing comes, and when.
+fn keepalive(slot: &Slot) -> (bool, [u32; 3]) {
+    let times = [&slot.keep_idle, &slot.keep_interval, &slot.keep_count].map(|time| time.load(Relaxed));
+    (slot.options.load(Relaxed) & option::KEEPALIVE != 0, times)
 }
 
 /// Whether it is IPv6 that a socket speaks: with its peer, or else, as far as is known, with whom it will have.
@@ -61,8 +69,16 @@ fn pass_on_wishes(settings: &Settings, slot: &Slot) -> bool {
     now != before
 }
 
-fn copy(from: &AtomicU32, to: &AtomicU32) -> bool {
-    let value = from.load(Relaxed);
+/// The service bits of what is sent; of who listens over both versions of IP.
+fn service(socket: &Socket, slot: &Slot) -> u32 {
+    let over = |six| socket.settings.service_over(six).load(Relaxed);
+    match socket.role() {
+        Role::Listener => over(false) | over(true) << 8,
+        _ => over(speaks_six(socket, slot)),
+    }
+}
+
+fn put(value: u32, to: &AtomicU32) -> bool {
     let differs = to.load(Relaxed) != value;
     if differs {
         to.store(value, Relaxed);

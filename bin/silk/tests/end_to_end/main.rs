@@ -14,6 +14,7 @@ mod behaviour;
 mod by_reference;
 mod churn;
 mod clients;
+mod code_points;
 mod conflicts;
 mod connecting;
 mod datagrams_here;

@@ -232,10 +232,16 @@ impl Server {
         let domains = self.orders.len();
         let known = self.families.get_mut(&family).ok_or_else(stranger)?;
         let socket = known.held(process, (slot, generation)).ok_or_else(stranger)?;
+        let most = self.settings.config.listen.backlog;
+        let told = backlog.min(most);
         // As on Linux, one more than asked for.
-        let backlog = backlog.saturating_add(1).min(self.settings.config.listen.backlog);
+        let backlog = backlog.saturating_add(1).min(most);
         if socket.state == State::Listening {
             let socket = SocketName { family, slot };
+            let listener = known.arena.slot(slot).map(|record| record.listener.load(SeqCst));
+            if let Some(listener) = listener.and_then(|listener| known.arena.listener(listener)) {
+                listener.backlog.store(told, SeqCst);
+            }
             self.tell_all(|| Command::ListenOn { socket, backlog, defer_accept, answer: answer.clone() });
             return Ok(Reply::Done);
         }
@@ -250,6 +256,7 @@ impl Server {
         let record = known.arena.listener(listener).ok_or_else(too_many)?;
         record.queue.iter().take(domains).enumerate().for_each(|(rank, queue)| queue.begin(listener, rank));
         record.ranks.store(domains.min(RANKS) as u32, SeqCst);
+        record.backlog.store(told, SeqCst);
         record.reserve.store(self.settings.reserve(known.thread_count()), SeqCst);
         if let Some(record) = known.arena.slot(slot) {
             record.listener.store(listener, SeqCst);

@@ -176,6 +176,14 @@ impl Engine {
         }
     }
 
+    /// A new connection has the options of its listening socket from the start.
+    pub(crate) fn apply_first_options(&mut self, id: PathId, now: Instant) {
+        self.apply_service(id, now);
+        if self.end_of(id).is_some_and(|end| end.slot().options.load(SeqCst) != 0) {
+            self.apply_options(id, now);
+        }
+    }
+
     fn apply_options(&mut self, id: PathId, now: Instant) {
         let keepalive = self.keepalive;
         let Some(end) = self.end_of(id) else { return };

@@ -167,6 +167,6 @@ impl Engine {
         self.listeners.values().flatten().find(|known| Arc::ptr_eq(known, hold))?;
         let top = self.top()?;
         self.core.paths.module_mut::<host::Host>()?.offer(Box::new(LinuxSocket(socket.clone())));
-        self.take_connection(top, attrs, hold, now)
+        self.take_connection((top, attrs), 0, hold, now)
     }
 }

@@ -114,6 +114,8 @@ impl Engine {
                 self.admit_listener(id);
                 self.core.paths.bell(id, now, &mut self.core.port, Bell::DeferAccept(defer_accept));
                 self.core.paths.bell(id, now, &mut self.core.port, Bell::Wishes(wishes));
+                let service = self.service_of(hold, end);
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Service(service));
                 if on_linux {
                     self.listen_on_linux(id, hold, defer_accept);
                 }
@@ -145,10 +147,19 @@ impl Engine {
             self.host.change_terms(*index, hold, defer_accept);
             if let Some(id) = self.core.paths.at(*index) {
                 self.core.paths.bell(id, now, &mut self.core.port, Bell::DeferAccept(defer_accept));
-                let wishes = self.wishes_of(hold);
-                self.core.paths.bell(id, now, &mut self.core.port, Bell::Wishes(wishes));
+                let local = self.core.paths.path(id).and_then(|path| path.state.attrs.local());
+                let (wishes, service) = (self.wishes_of(hold), local.map(|end| self.service_of(hold, end)));
+                for bell in [Some(Bell::Wishes(wishes)), service.map(Bell::Service)].into_iter().flatten() {
+                    self.core.paths.bell(id, now, &mut self.core.port, bell);
+                }
             }
         }
+    }
+
+    /// The service bits of what answers SYNs at one of a listening socket's ends.
+    fn service_of(&self, hold: &ListenerHold, end: Endpoint) -> u8 {
+        let slot = self.families.get(&hold.name.family).and_then(|family| family.arena.slot(hold.name.slot));
+        slot.map_or(0, |slot| wishes::service(slot, end.is_v6()))
     }
 
     /// What a listening socket's program wishes.
@@ -206,7 +217,7 @@ impl Engine {
 
     fn answer_one(&mut self, request: Request, now: Instant) {
         match request {
-            Request::Create { top, attrs, by } => self.accept(top, attrs, by, now),
+            Request::Create { top, attrs, by, service } => self.accept((top, attrs), by, service, now),
             Request::Destroy(id) => self.destroy(id, now),
             Request::Resolve { device, address } => self.resolve(device, address),
             Request::Wake(id) => {
@@ -237,20 +248,20 @@ impl Engine {
         }
     }
 
-    /// A handshake has completed.
-    fn accept(&mut self, top: ModuleId, attrs: Attrs, by: PathId, now: Instant) {
+    /// A handshake has completed, with a packet of this `service`.
+    fn accept(&mut self, (top, attrs): (ModuleId, Attrs), by: PathId, service: u8, now: Instant) {
         let Some(hold) = self.next_listener(by) else { return };
         // Without a path (its class has as many as it may) the handshake is forgotten: what the peer sends next is
         // answered with a reset.
-        let _ = self.take_connection(top, attrs, &hold, now);
+        let _ = self.take_connection((top, attrs), service, &hold, now);
     }
 
     /// A path, a slot and rings for a connection to a listening socket. `None`: the arena is
     /// full, the class refuses it (which counts that), it is gone meanwhile, or the peer has become refused.
     pub(crate) fn take_connection(
         &mut self,
-        top: ModuleId,
-        attrs: Attrs,
+        (top, attrs): (ModuleId, Attrs),
+        service: u8,
         hold: &Arc<ListenerHold>,
         now: Instant,
     ) -> Option<PathId> {
@@ -263,7 +274,7 @@ impl Engine {
             self.core.drops.count(DropReason::NoMemory);
             return None;
         };
-        let class = self.classes.class_of(remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
+        let class = self.classes.class_of(remote.ip(), service >> 2, local.port());
         let attrs = attrs
             .with(Attr::Class(class as u8))
             .with(Attr::InputQueue(self.input_queue(class)))
@@ -276,6 +287,7 @@ impl Engine {
                 self.sockets.insert(name, Socket::on(id, false));
                 self.accepted.push((name, hold.clone()));
                 self.apply_first_wishes(id, now);
+                self.apply_first_options(id, now);
                 Some(id)
             }
             Err(_) => {
@@ -353,7 +365,7 @@ impl Engine {
         store_address(&record.local, local);
         store_address(&record.peer, remote);
         if let Some(listening) = family.arena.slot(hold.name.slot) {
-            wishes::inherit(listening, record);
+            wishes::inherit(listening, record, remote.is_v6());
         }
         let end = SocketEnd::new(&family.arena, name, rings)?;
         Some((name, end))

@@ -6,18 +6,32 @@ use silk_instant::Instant;
 use silk_path::{Attr, Attrs, Bell, Discovery, PathId, Wishes};
 use silk_stream::{Slot, option, wish};
 use silk_tcp::Algorithm;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Linux's bounds of `TCP_MAXSEG`, `TCP_SYNCNT` and `TCP_LINGER2`.
 const SEGMENTS: std::ops::RangeInclusive<u32> = 88..=32_767;
 const MOST_SYNS: u32 = 127;
 const LONGEST_LINGER: u32 = 120;
 
-/// Gives a new connection the wishes of the listening socket it came to, as Linux does, and its `SO_RCVBUF`: much may come before
-/// the program takes the connection and gives it the rest of its options.
-pub fn inherit(from: &Slot, to: &Slot) {
+/// Gives a new connection the wishes and options of the listening socket it came to over IPv4 or `six`, as Linux does: much may
+/// come, or nothing, before the program takes it.
+pub fn inherit(from: &Slot, to: &Slot, six: bool) {
     to.wishes.put_all(&from.wishes.words());
-    to.receive_limit.store(from.receive_limit.load(Relaxed), Relaxed);
+    to.service.store(service(from, six).into(), Relaxed);
+    for (from, to) in option_words(from).into_iter().zip(option_words(to)) {
+        to.store(from.load(Relaxed), Relaxed);
+    }
+}
+
+fn option_words(slot: &Slot) -> [&AtomicU32; 6] {
+    let Slot { options, keep_idle, keep_interval, keep_count, receive_limit, send_limit, .. } = slot;
+    [options, keep_idle, keep_interval, keep_count, receive_limit, send_limit]
+}
+
+/// The service bits of a listening socket for what it sends over IPv4 or `six`, without those that are ECN's.
+pub fn service(slot: &Slot, six: bool) -> u8 {
+    let [four, over_six, ..] = slot.service.load(Relaxed).to_le_bytes();
+    !3 & if six { over_six } else { four }
 }
 
 /// What a slot wishes.
@@ -136,8 +150,11 @@ mod tests {
         from.wishes.put(wish::CONGESTION, 3);
         from.wishes.put(wish::LINGER, 1);
         from.receive_limit.store(5000, SeqCst);
-        inherit(&from, &to);
-        assert_eq!(to.receive_limit.load(SeqCst), 5000);
+        from.keep_idle.store(7, SeqCst);
+        from.service.store(0xb9 | 0x48 << 8, SeqCst);
+        inherit(&from, &to, false);
+        assert_eq!((to.receive_limit.load(SeqCst), to.keep_idle.load(SeqCst)), (5000, 7));
+        assert_eq!((to.service.load(SeqCst), service(&from, true)), (0xb8, 0x48));
         assert_eq!((of(&to).congestion, of(&to).linger), (Some(2), Some(0)));
     }
 }

@@ -67,10 +67,10 @@ impl ListenStage {
             Ok(segment) => segment,
             Err(reason) => return reason.into(),
         };
-        let (now, link) = (cx.now(), msg.meta.link);
+        let (now, link, service) = (cx.now(), msg.meta.link, msg.meta.tos);
         let module = cx.module::<Tcp>();
         match module.time_wait.on_segment(now, &key, &segment) {
-            TimeWaitAction::Absent => self.listen(cx, key, &segment, None, link),
+            TimeWaitAction::Absent => self.listen(cx, key, &segment, None, (link, service)),
             TimeWaitAction::Reuse { iss_floor } => {
                 module.tables.flows.remove(&key.flow());
                 if !self.listens_at(key.local.port()) {
@@ -78,7 +78,7 @@ impl ListenStage {
                     // flow any more, and whoever has the port.
                     return Verdict::Drop(DropReason::TcpNoPort);
                 }
-                self.listen(cx, key, &segment, Some(iss_floor), link)
+                self.listen(cx, key, &segment, Some(iss_floor), (link, service))
             }
             TimeWaitAction::Ack(header) => reply(cx, &key, &header, link),
             TimeWaitAction::Drop(why) => reason(why).into(),
@@ -95,7 +95,7 @@ impl ListenStage {
         key: Key,
         segment: &Segment<'_>,
         iss_floor: Option<SeqNumber>,
-        link: Station,
+        (link, service): (Station, u8),
     ) -> Verdict {
         if !self.listens_at(key.local.port()) {
             return match reset_for(segment) {
@@ -118,7 +118,7 @@ impl ListenStage {
                 cx.count_drop(reason(why));
                 reply(cx, &key, &header, link)
             }
-            ListenAction::Established(half) => ask_for_path(cx, key, half),
+            ListenAction::Established(half) => ask_for_path(cx, key, half, service),
             ListenAction::Drop(why @ silk_tcp::DropReason::AcceptQueueFull) => {
                 self.full.unwrap_or(reason(why)).into()
             }
@@ -173,8 +173,8 @@ fn reset(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: Station) -> Verd
     }
 }
 
-/// A handshake is complete: its path is asked for, and the segment goes there.
-fn ask_for_path(cx: &mut Cx<'_, '_>, key: Key, half: Established) -> Verdict {
+/// A handshake is complete: its path is asked for, and the segment, which had these `service` bits, goes there.
+fn ask_for_path(cx: &mut Cx<'_, '_>, key: Key, half: Established, service: u8) -> Verdict {
     let number = cx.module::<Tcp>().pending.put(key, half);
     let mut attrs = Attrs::new()
         .with(Attr::Local(key.local))
@@ -197,7 +197,7 @@ fn ask_for_path(cx: &mut Cx<'_, '_>, key: Key, half: Established) -> Verdict {
     let by = cx.path();
     let above = cx.linked_id(UP).unwrap_or(cx.top());
     let top = if cx.top() == cx.module_id() { above } else { cx.top() };
-    cx.request(Request::Create { top, attrs, by });
+    cx.request(Request::Create { top, attrs, by, service });
     Verdict::Handoff
 }
 
@@ -252,6 +252,8 @@ impl Stage for ListenStage {
                 self.grant(&wishes);
                 return true;
             }
+            // What answers a SYN bears them, below.
+            Bell::Service(_) => return true,
             _ => {}
         }
         false

@@ -380,6 +380,18 @@ def states_as_tcp_info_tells_them(w):
         return end.getsockopt(TCP, socket.TCP_INFO, 1)[0]
     w.result("new", state(w.tcp()))
     w.result("listening", state(w.listener()))
+    listener = w.tcp(w.port())
+    listener.listen(7)
+
+    def waiting():
+        return struct.unpack("2I", listener.getsockopt(TCP, socket.TCP_INFO, 32)[24:])
+    w.result("who waits, and how many may", waiting())
+    w.peer.do(f"ends = [socket.create_connection({listener.getsockname()[:2]!r}) for _ in range(2)]")
+    wait_for(lambda: waiting()[0] == 2)
+    w.result("when two wait", waiting())
+    listener.accept()
+    listener.listen(3)
+    w.result("when one does", waiting())
     end = w.connected()
     w.result("connected", state(end))
     w.peer.do("e.shutdown(socket.SHUT_WR)")

@@ -294,6 +294,11 @@ def linger(w):
     began = time.monotonic()
     end.close()
     w.result("waits for what is not sent", time.monotonic() - began > 0.9)
+    end = full(w)
+    w.peer.do("e.send(b'never read')")
+    readable(end)
+    end.setsockopt(SOL, socket.SO_LINGER, struct.pack("ii", 1, 20))
+    w.result("waits where something was not read", outcome_of(*blocked(end.close)))
 
 
 @case

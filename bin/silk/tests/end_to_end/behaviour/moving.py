@@ -11,6 +11,18 @@ def peer_reads_all(w):
     w.peer.do("e.settimeout(3)\ntry:\n while e.recv(1 << 20): pass\nexcept TimeoutError: pass")
 
 
+def fill(end):
+    """Until a socket that does not block has no room, and what it holds stays. The peer's buffer, or Linux's on the way to it,
+    may still take some a moment later."""
+    def is_full():
+        for _ in range(20):
+            wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN")
+            time.sleep(0.005)
+        return not polled(end) & select.POLLOUT
+
+    wait_for(is_full)
+
+
 @case
 def empty_and_full(w):
     end = w.connected()
@@ -25,13 +37,7 @@ def empty_and_full(w):
     except BlockingIOError as error:
         w.result("send to a full one", name_of(error.errno))
 
-    def is_full():
-        # The peer's buffer, or Linux's on the way to it, may still take some a moment later.
-        attempt(end.send, bytes(1 << 20))
-        time.sleep(0.1)
-        return not polled(end) & select.POLLOUT
-
-    wait_for(is_full)
+    fill(end)
     w.result("poll", words(polled(end)))
     peer_reads_all(w)
     w.result("poll when the peer has read", events(end, select.POLLOUT))
@@ -116,7 +122,7 @@ def more_of_a_file_than_there_is(w):
     end.setsockopt(SOL, socket.SO_SNDBUF, 200_000)
     w.peer.do("e.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)")
     with open("a-long-file", "wb+") as file:
-        file.write(bytes(300_000))
+        file.write(bytes(200_000))
         file.flush()
         sending = blocked(os.sendfile, end.fileno(), file.fileno(), 0, 1 << 30)
         w.result("sendfile", outcome_of(*sending))
@@ -298,6 +304,44 @@ def low_water_mark(w):
     end.setsockopt(SOL, socket.SO_RCVLOWAT, 5)
     w.peer.do("e.sendall(b'x'); e.close()")
     w.result("poll below at the end", events(end, select.POLLIN))
+
+
+@case
+def buffers_of_nothing_and_of_less(w):
+    for name in ("SO_RCVBUF", "SO_SNDBUF"):
+        for what, end in (("new", w.tcp()), ("connected", w.connected()), ("datagrams", w.udp(w.port()))):
+            for size in (0, -1, -2147483648):
+                said = attempt(end.setsockopt, SOL, getattr(socket, name), size)
+                told = end.getsockopt(SOL, getattr(socket, name))
+                w.result(f"{name} {size} of {what}", (said, "little" if told < 5000 else "much"))
+
+
+@case
+def marks_that_are_moved(w):
+    """Who waits in an event set, or to send, is told."""
+    end = w.connected()
+    end.setblocking(False)
+    events_of = select.epoll()
+    events_of.register(end, select.EPOLLIN)
+    end.setsockopt(SOL, socket.SO_RCVLOWAT, 10)
+    w.peer.do("e.sendall(b'abcde')")
+    wait_for(lambda: ioctl(end, termios.FIONREAD) == 5)
+    w.result("below", events_of.poll(0.1))
+    end.setsockopt(SOL, socket.SO_RCVLOWAT, 5)
+    w.result("at it", [event for _, event in events_of.poll(0)])
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_SNDBUF, 16 << 10)
+    end.setblocking(False)
+    events_of = select.epoll()
+    fill(end)
+    events_of.register(end, select.EPOLLOUT)
+    w.result("full", events_of.poll(0.1))
+    end.setsockopt(SOL, socket.SO_SNDBUF, 200_000)
+    w.result("with more room", [event for _, event in events_of.poll(0)])
+    end.setsockopt(TCP, socket.TCP_NOTSENT_LOWAT, 1)
+    w.result("with much that is not sent", events_of.poll(0.1))
+    end.setsockopt(TCP, socket.TCP_NOTSENT_LOWAT, 0)
+    w.result("without a limit", [event for _, event in events_of.poll(0)])
 
 
 @case
