@@ -18,6 +18,8 @@ def fill(end):
         for _ in range(20):
             wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN")
             time.sleep(0.005)
+        # What little is left of a window is used after a while.
+        time.sleep(0.5)
         return not polled(end) & select.POLLOUT
 
     wait_for(is_full)
@@ -36,7 +38,6 @@ def empty_and_full(w):
             end.send(bytes(1 << 20))
     except BlockingIOError as error:
         w.result("send to a full one", name_of(error.errno))
-
     fill(end)
     w.result("poll", words(polled(end)))
     peer_reads_all(w)
@@ -76,7 +77,7 @@ def from_a_pipe_that_is_not_waited_for(w):
     """The socket is."""
     end = w.connected()
     end.setblocking(False)
-    wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN" and not polled(end) & select.POLLOUT)
+    fill(end)
     end.setblocking(True)
     out, into = os.pipe()
     os.write(into, b"hello")
