@@ -42,7 +42,7 @@ use silk_path::{
     Parcel, PathId, Report, Stage, Step, Verdict,
 };
 use silk_wire::checksum::{self, Sum};
-use silk_wire::{ipv4, udp};
+use silk_wire::{ipv4, ipv6, udp};
 
 /// Its services.
 pub const SERVICES: &[Service] =
@@ -50,8 +50,10 @@ pub const SERVICES: &[Service] =
 const DOWN: u8 = 1;
 const DOWN6: u8 = 2;
 
-/// The most data of one datagram.
+/// The most data of one datagram over IPv4.
 pub const MAX_DATA: usize = ipv4::MAX - ipv4::HEADER - udp::HEADER;
+/// The same over IPv6, whose length does not count its own header (RFC 8200 §3).
+pub const MAX_DATA6: usize = ipv6::MAX_PAYLOAD - udp::HEADER;
 
 /// The module.
 pub struct Udp {
@@ -207,7 +209,9 @@ impl Stage for UdpStage {
 
     fn down(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let length = msg.len();
-        if length > MAX_DATA {
+        // As where the path was made: its peer says over which IP it leads.
+        let over_six = self.remote.unwrap_or(self.local).is_v6();
+        if length > if over_six { MAX_DATA6 } else { MAX_DATA } {
             return Verdict::Drop(DropReason::TooBig);
         }
         let destination = self.remote.map_or(msg.meta.remote.port(), |remote| remote.port());

@@ -20,6 +20,23 @@ fn a_long_datagram_is_cut_up_and_put_together() {
     assert_eq!(before(&b), empty);
 }
 
+// RFC 8200 §3: its length does not count the header of IPv6, as that of IPv4 does.
+#[test]
+fn the_longest_datagram_arrives_and_a_longer_one_is_not_sent() {
+    let (mut a, mut b) = pair();
+    b.create("echo", Attrs::new().with(Attr::Local(any(7))));
+    let data: Vec<u8> = (0..65_527u32).map(|n| (n % 251) as u8).collect();
+    let with_peer = local(1, 5001).with(Attr::Remote(at(2, 7)));
+    for attrs in [local(1, 5000), Attrs::new().with(Attr::Local(any(5002))), with_peer] {
+        let socket = a.create("socket", attrs);
+        assert_eq!(a.send(socket, at(2, 7), &data), Outcome::Done);
+        exchange(&mut a, &mut b);
+        assert_eq!(a.world.delivered.pop(), Some((socket, at(2, 7), data.clone())));
+        let longer = [&data[..], &[1]].concat();
+        assert_eq!(a.send(socket, at(2, 7), &longer), Outcome::Dropped(DropReason::TooBig));
+    }
+}
+
 /// A fragment of a datagram for host 1 from host 2.
 fn fragment(identification: u32, offset: usize, more: bool, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; extension::FRAGMENT_HEADER];
