@@ -27,6 +27,7 @@ use silk_path::{
     Wishes,
 };
 use silk_stream::{Datagram, Slot, Way, request, status};
+use silk_wire::arp::{self, Operation};
 use silk_wire::{eth, ipv4, ipv6, ndp, udp};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::Ordering::SeqCst;
@@ -438,10 +439,12 @@ impl Engine {
         passed
     }
 
-    /// An answer to ARP or neighbour discovery arrives in one domain; another may have asked.
+    /// An answer to ARP or neighbour discovery arrives in one domain; another may have asked. So does what a station says of itself.
     pub(crate) fn spread_answer(&mut self, frame: Frame) {
         let bytes = self.core.device.bytes(frame);
-        let Some(bytes) = bytes.get(frame.range()).filter(|bytes| is_answer(bytes)) else { return };
+        let tables = &self.core.tables;
+        let tells = |bytes: &&[u8]| is_answer(bytes, |address| tables.is_local(address));
+        let Some(bytes) = bytes.get(frame.range()).filter(tells) else { return };
         for (_, sibling) in self.siblings.iter().enumerate().filter(|(domain, _)| *domain != self.domain) {
             if let Err(reason) = sibling.pass(bytes, frame.device, checksum_of(frame)) {
                 self.core.drops.count(reason);
@@ -518,12 +521,15 @@ fn part(data: [&[u8]; 2], at: usize, size: usize) -> [&[u8]; 2] {
     [piece(0, at, at + size), piece(1, at.saturating_sub(first), (at + size).saturating_sub(first))]
 }
 
-/// Whether an Ethernet frame carries an answer of ARP's (RFC 826) or of neighbour discovery's
-/// (RFC 4861 §4.4).
-fn is_answer(frame: &[u8]) -> bool {
+/// Whether an Ethernet frame carries an answer of ARP's (RFC 826) or of neighbour discovery's (RFC 4861 §4.4), or announces by
+/// a request where a station is (RFC 5227 §3), unless that is `ours`: one domain defends it, once.
+fn is_answer(frame: &[u8], ours: impl Fn(Ipv4Addr) -> bool) -> bool {
     let Ok(eth::Frame { kind, payload, .. }) = eth::frame(frame) else { return false };
     match kind {
-        eth::ARP => payload.get(6..8) == Some(&[0, 2]),
+        eth::ARP => arp::parse(payload).is_ok_and(|arp| match arp.operation {
+            Operation::Reply => true,
+            Operation::Request => arp.sender == arp.target && !ours(arp.sender),
+        }),
         eth::IPV6 => {
             payload.get(6) == Some(&ipv6::ICMP) && payload.get(ipv6::HEADER) == Some(&ndp::ADVERTISEMENT)
         }
@@ -554,12 +560,37 @@ fn udp_destination(frame: &[u8]) -> Option<Endpoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use silk_wire::MacAddr;
 
     #[test]
     fn a_record_in_two_pieces_is_cut_wherever_the_pieces_meet() {
         let data = [b"abcd".as_slice(), b"efg"];
         let cut: Vec<_> = (0..7).step_by(3).map(|at| part(data, at, 3).concat()).collect();
         assert_eq!(cut, [b"abc".as_slice(), b"def", b"g"]);
+    }
+
+    /// Whether the other domains hear of what this station says by ARP.
+    fn is_told(operation: Operation, sender: Ipv4Addr, target: Ipv4Addr) -> bool {
+        let (sender_mac, target_mac) = (MacAddr([2, 0, 0, 0, 0, 9]), MacAddr::ZERO);
+        let mut frame = [0; eth::HEADER + arp::PACKET];
+        eth::Header::new(MacAddr::BROADCAST, sender_mac, eth::ARP).emit(&mut frame);
+        let packet = arp::Packet { operation, sender_mac, sender, target_mac, target };
+        packet.emit(&mut frame[eth::HEADER..]);
+        is_answer(&frame, |address| address == OURS)
+    }
+
+    const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+    // RFC 5227 §2.3, §3: a station that has another Ethernet address now says so by a request.
+    #[test]
+    fn who_announces_itself_is_heard_by_all_and_who_asks_is_not() {
+        let (there, other) = (Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3));
+        assert!(is_told(Operation::Request, there, there));
+        assert!(!is_told(Operation::Request, there, OURS), "a question");
+        assert!(!is_told(Operation::Request, there, other), "one for others");
+        assert!(!is_told(Operation::Request, Ipv4Addr::UNSPECIFIED, there), "a probe");
+        assert!(!is_told(Operation::Request, OURS, OURS), "each domain would defend it");
+        assert!(is_told(Operation::Reply, there, OURS));
     }
 
     #[test]
