@@ -201,6 +201,35 @@ fn a_router_that_is_dead_leads_no_longer_where_there_is_another() {
     assert_eq!(leads(&host), Some(ROUTER));
 }
 
+// RFC 4861 §6.3.6, §7.3.3. What routers tell comes to one domain, and packets by the router may be another's alone.
+#[test]
+fn a_router_that_is_dead_for_another_domain_alone_leads_no_longer() {
+    let (mut hears, mut sends) = (host(true), host(true));
+    let second = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
+    for router in [ROUTER, second] {
+        hears.arrive(&advertisement(router, 255, 9000, (7, 86_400)));
+    }
+    let leads = |host: &Host| host.world.routed.last().unwrap().router;
+    assert_eq!(leads(&hears), Some(ROUTER));
+    let ours = [(OURS.into(), 64), (ip6(1).into(), 64)];
+    sends.paths.module_mut::<Ip6>().unwrap().follow(Routes::of(&Standing::of(&ours, [ROUTER.into()])));
+    let path = sends.create("socket", Attrs::new().with(Attr::Local(Endpoint::v6(ip6(1), 5000))));
+    let beside = Endpoint::v6(ip6(77), 9);
+    for to in [Endpoint::v6(Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 9), 9), beside] {
+        sends.send(path, to, b"by nobody who answers");
+    }
+    sends.advance(Duration::from_millis(2500));
+    assert_eq!(sends.world.lost, [ROUTER], "{:?} is no router's address", beside.ip());
+    assert!(sends.paths.module_mut::<Ip6>().unwrap().routes.leads_by(ROUTER));
+    assert!(!sends.paths.module_mut::<Ip6>().unwrap().routes.leads_by(second));
+    let now = hears.world.now;
+    for lost in [ROUTER, Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 7)] {
+        hears.paths.module_mut::<Nd>().unwrap().doubt_router(now, lost, &mut hears.world);
+        hears.settle();
+        assert_eq!(leads(&hears), Some(second));
+    }
+}
+
 /// What that station answers who asks where it is, and whether it is a router.
 fn answer(station: Ipv6Addr, is_router: bool) -> Vec<u8> {
     let mut message = vec![0; ndp::MESSAGE];

@@ -80,7 +80,7 @@ pub enum Request {
         station: [u8; 6],
     },
     /// This router on a link of our own does not answer (RFC 4861 §7.3): whoever hears of routers prefers another, until
-    /// it does.
+    /// it does. It may be a neighbour that is no router.
     RouterLost(Ipv6Addr),
     /// A router says that packets to a destination are better given to another first hop.
     Redirected {

@@ -1,5 +1,6 @@
 //! Addresses, routers and stations that change, as the modules of a domain hear of them.
 
+use crate::between::event::Event;
 use crate::domain::engine::Engine;
 use silk_modules::Standing;
 use silk_modules::arp::Arp;
@@ -41,7 +42,16 @@ impl Engine {
         believed.unwrap_or(false)
     }
 
-    /// A router does not answer one of the domains, which all hear the same of them.
+    /// A neighbour does not answer that may be a router. The others hear of it where packets go by it: of the rest there may be as many
+    /// as somebody makes up.
+    pub fn lose_router(&mut self, router: Ipv6Addr) {
+        let ip = self.core.paths.module_mut::<Ip6>();
+        if ip.is_some_and(|ip| ip.routes.leads_by(router)) {
+            self.tell_control(Event::RouterLost(router));
+        }
+    }
+
+    /// A router does not answer one of the domains. That which hears of routers prefers another.
     pub fn doubt_router(&mut self, router: Ipv6Addr, now: silk_instant::Instant) {
         if let Some(nd) = self.core.paths.module_mut::<Nd>() {
             nd.doubt_router(now, router, &mut self.core.port);

@@ -237,7 +237,7 @@ impl Engine {
             Request::Claimed { address, station } => {
                 self.tell_control(Event::Claimed { address, station });
             }
-            Request::RouterLost(router) => self.tell_control(Event::RouterLost(router)),
+            Request::RouterLost(router) => self.lose_router(router),
             // The others hear of it, where it is believed here.
             Request::Redirected { router, destination, hop, link } => {
                 if self.redirect(router, destination, hop, now) {

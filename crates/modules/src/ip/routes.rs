@@ -240,6 +240,15 @@ impl<A: Address> Routes<A> {
         route.gateway.is_some() && named_well && !self.is_ours(hop) && !self.is_ours(destination)
     }
 
+    /// Whether some packets are handed to this router.
+    pub fn leads_by(&self, router: A) -> bool {
+        let by = |entry: &Entry<A>| match entry.whither {
+            Whither::Over(route) => route.gateway == Some(router),
+            _ => false,
+        };
+        self.entries.iter().any(by) || self.from.iter().any(|(_, own)| own.iter().any(by))
+    }
+
     /// The device to send to a group by, or to everyone on a network: the one on whose network they are, or
     /// else the one that our address `source` belongs to.
     pub fn link_to_group(&self, group: A, source: A) -> u8 {

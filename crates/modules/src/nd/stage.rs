@@ -372,8 +372,13 @@ impl Stage for NdStage {
         let (nd, port) = cx.module_and_port::<Nd>();
         let silent = nd.neighbours.expire(now, port);
         if let Some(routers) = &mut nd.routers {
-            let lost = silent.into_iter().filter(|(_, neighbour)| routers.lose(now, *neighbour));
-            lost.for_each(|(_, router)| port.request(Request::RouterLost(router)));
+            // That a neighbour is a router one domain alone may have heard, and not this one. Routers speak from such addresses
+            // (RFC 4861 §6.1.2).
+            let narrow = silent.into_iter().filter(|(_, neighbour)| neighbour.is_unicast_link_local());
+            for (_, neighbour) in narrow {
+                routers.lose(now, neighbour);
+                port.request(Request::RouterLost(neighbour));
+            }
             routers.expire(now);
         }
         tell(cx);

@@ -66,6 +66,8 @@ pub struct World {
     pub claimed: Vec<(IpAddr, [u8; 6])>,
     /// What routers told, each time it changed.
     pub routed: Vec<Advertised>,
+    /// Routers that did not answer, perhaps.
+    pub lost: Vec<Ipv6Addr>,
     /// The device refuses this many messages.
     pub full: usize,
     random: u64,
@@ -416,8 +418,7 @@ impl Host {
                 }
                 Request::Duplicate { address, station } => self.world.duplicates.push((address, station)),
                 Request::Claimed { address, station } => self.world.claimed.push((address, station)),
-                // The only one that hears of it has said so.
-                Request::RouterLost(_) => {}
+                Request::RouterLost(router) => self.world.lost.push(router),
                 Request::Routers(told) => self.world.routed.push(told),
                 Request::Redirected { router, destination, hop, link } => {
                     let now = self.world.now;
