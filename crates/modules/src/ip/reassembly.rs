@@ -28,8 +28,8 @@ impl Default for Limits {
     }
 }
 
-/// Pieces of one datagram: the longest has 45 over Ethernet.
-const PIECES: usize = 64;
+/// Pieces of one datagram: over the narrowest link of IPv4 (68 bytes, RFC 791 §3.2) the longest has 1 365, over Ethernet 45.
+const PIECES: usize = 1400;
 /// What keeping a piece costs beside its bytes.
 const PIECE_COST: usize = 64;
 
@@ -59,8 +59,10 @@ impl Piece<'_> {
 
 struct Datagram<H> {
     expires: Instant,
-    // Sorted by offset, without overlap.
-    pieces: Vec<(usize, Vec<u8>)>,
+    // By offset, without overlap; in whatever order they come, none costs more than the logarithm of their number.
+    pieces: BTreeMap<usize, Vec<u8>>,
+    // Their bytes together.
+    held: usize,
     // Known once the last fragment is here.
     total: Option<usize>,
     // The header of the fragment at offset 0, and all that stood in front of its bytes.
@@ -144,7 +146,7 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
         let added = datagram.insert(header, piece);
         if datagram.spoiled {
             let held = datagram.cost();
-            (datagram.pieces, datagram.headers) = (Vec::new(), Vec::new());
+            datagram.forget();
             self.memory -= held;
         }
         if !added? {
@@ -201,7 +203,8 @@ impl<H: Copy> Datagram<H> {
     fn new(expires: Instant) -> Self {
         Self {
             expires,
-            pieces: Vec::new(),
+            pieces: BTreeMap::new(),
+            held: 0,
             total: None,
             header: None,
             headers: Vec::new(),
@@ -213,29 +216,35 @@ impl<H: Copy> Datagram<H> {
     }
 
     fn cost(&self) -> usize {
-        self.headers.len() + self.pieces.iter().map(|(_, bytes)| bytes.len() + PIECE_COST).sum::<usize>()
+        self.headers.len() + self.held + self.pieces.len() * PIECE_COST
+    }
+
+    /// Forgets all that was held of it.
+    fn forget(&mut self) {
+        (self.pieces, self.headers, self.held) = (BTreeMap::new(), Vec::new(), 0);
     }
 
     /// Adds a fragment; `false` when it was here already.
     fn insert(&mut self, header: H, piece: Piece<'_>) -> Result<bool, DropReason> {
         let (start, end) = (piece.offset, piece.offset + piece.payload.len());
-        let at = self.pieces.partition_point(|(offset, _)| *offset < start);
-        if self.pieces.get(at).is_some_and(|(offset, bytes)| *offset == start && bytes == piece.payload) {
+        if self.pieces.get(&start).is_some_and(|bytes| bytes == piece.payload) {
             return Ok(false);
         }
-        let before = at.checked_sub(1).map_or(0, |before| self.end(before));
-        let after = self.pieces.get(at).map_or(usize::MAX, |(offset, _)| *offset);
+        let end_of = |(at, bytes): (&usize, &Vec<u8>)| at + bytes.len();
+        let before = self.pieces.range(..start).next_back().map_or(0, end_of);
+        let after = self.pieces.range(start..).next().map_or(usize::MAX, |(at, _)| *at);
         let last = !piece.more;
         let wrong_end = self.total.is_some_and(|total| end > total || (last && end != total))
-            || (last && self.pieces.last().is_some_and(|_| self.end(self.pieces.len() - 1) > end));
-        if self.spoiled || before > start || after < end || wrong_end {
+            || (last && self.pieces.last_key_value().map_or(0, end_of) > end);
+        if self.spoiled || before > start || after < end || after == start || wrong_end {
             self.spoiled = true;
             return Err(DropReason::IpFragmentOverlap);
         }
         if self.pieces.len() >= PIECES {
             return Err(DropReason::IpFragmentLimit);
         }
-        self.pieces.insert(at, (start, piece.payload.to_vec()));
+        self.pieces.insert(start, piece.payload.to_vec());
+        self.held += piece.payload.len();
         if last {
             self.total = Some(end);
         }
@@ -250,14 +259,9 @@ impl<H: Copy> Datagram<H> {
         Ok(true)
     }
 
-    fn end(&self, at: usize) -> usize {
-        self.pieces[at].0 + self.pieces[at].1.len()
-    }
-
     fn is_complete(&self) -> bool {
-        let held: usize = self.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
         // Without overlap, as many bytes as the whole are the whole.
-        self.total == Some(held) && self.header.is_some()
+        self.total == Some(self.held) && self.header.is_some()
     }
 
     fn first(self) -> Option<First<H>> {
@@ -367,6 +371,37 @@ mod tests {
         assert_eq!(quoted, [Some((fragment(1, 0, true, &[7; 16]), ipv4::HEADER)), None], "as it came");
         assert_eq!((reassembly.memory(), freed), (0, held));
         assert_eq!(reassembly.deadline(), Instant::FAR);
+    }
+
+    // RFC 1122 §3.3.2.
+    #[test]
+    fn the_longest_datagram_over_the_narrowest_link_is_put_together_in_any_order() {
+        let data: Vec<u8> = (0..65_515u32).map(|n| (n % 251) as u8).collect();
+        let chunks = data.chunks(48).enumerate();
+        let pieces: Vec<_> =
+            chunks.map(|(n, piece)| fragment(1, n * 48, n * 48 + piece.len() < data.len(), piece)).collect();
+        let (even, odd) = (pieces.iter().step_by(2), pieces.iter().skip(1).step_by(2));
+        let orders: [Vec<&Vec<u8>>; 3] =
+            [pieces.iter().collect(), pieces.iter().rev().collect(), even.chain(odd).collect()];
+        for order in orders {
+            let mut reassembly = Fragments::new(Limits::default());
+            let (last, others) = order.split_last().unwrap();
+            others.iter().for_each(|piece| assert_eq!(insert(&mut reassembly, piece), Ok(None)));
+            let held: usize = others.iter().map(|piece| piece.len() - ipv4::HEADER + PIECE_COST).sum();
+            let first = if others.contains(&&pieces[0]) { ipv4::HEADER } else { 0 };
+            assert_eq!(reassembly.memory(), held + first, "each is paid for");
+            assert_eq!(insert(&mut reassembly, last), Ok(Some(data.clone())));
+            assert_eq!(reassembly.memory(), 0);
+        }
+    }
+
+    #[test]
+    fn a_datagram_of_crumbs_has_no_more_of_them_than_one_needs() {
+        let mut reassembly = Fragments::new(Limits::default());
+        let mut crumb = |n: usize| insert(&mut reassembly, &fragment(1, n * 16, true, &[1; 8]));
+        assert!((0..PIECES).all(|n| crumb(n) == Ok(None)));
+        assert_eq!(crumb(PIECES), Err(DropReason::IpFragmentLimit));
+        assert_eq!(reassembly.memory(), PIECES * (8 + PIECE_COST) + ipv4::HEADER);
     }
 
     #[test]
