@@ -100,6 +100,9 @@ impl Stage for Icmp6Stage {
         let request = match icmpv6::parse(msg.bytes(), accept(&msg.meta), pseudo) {
             Err(fault) => return reason(fault).into(),
             Ok(icmpv6::Message::EchoRequest { .. }) => return echo(cx, msg),
+            Ok(icmpv6::Message::TooBig { mtu, quote }) if quote.is_echo_reply() => {
+                return reply_too_big(cx, mtu, &quote);
+            }
             Ok(message) => match report_of(&message, msg) {
                 Some(request) => request,
                 None => return Verdict::Drop(DropReason::IcmpIgnored),
@@ -137,6 +140,29 @@ fn echo(cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
     Verdict::Consumed
 }
 
+/// An echo reply of ours was too large for a link on its way: the next one to there is not (RFC 8201 §4, whatever was sent). Anybody
+/// can have made that up who knows where we reply; less than IPv6's least MTU comes of nothing.
+fn reply_too_big(cx: &mut Cx<'_, '_>, mtu: u32, quote: &Quote<'_>) -> Verdict {
+    let (source, destination) = (quote.header.source(), quote.header.destination());
+    if mtu < ipv6::MIN_MTU.into() {
+        return Verdict::Drop(DropReason::IcmpIgnored);
+    }
+    if destination.is_multicast() || !cx.module::<Icmp6>().tables.is_local(source) {
+        return Verdict::Drop(DropReason::IcmpQuote);
+    }
+    cx.tell_below(Report::PathMtu {
+        mtu: packet_mtu(mtu),
+        sequence: 0,
+        remote: Endpoint::v6(destination, 0),
+    });
+    Verdict::Consumed
+}
+
+/// More than the length of a packet does not matter.
+fn packet_mtu(mtu: u32) -> u16 {
+    u16::try_from(mtu).unwrap_or(u16::MAX)
+}
+
 /// What an error tells the path that sent the quoted packet: `None` when the message is no error,
 /// `Some(None)` when the packet was none of ours.
 fn report_of(message: &icmpv6::Message<'_>, msg: &Message<'_>) -> Option<Option<Request>> {
@@ -156,7 +182,7 @@ fn report_of(message: &icmpv6::Message<'_>, msg: &Message<'_>) -> Option<Option<
         // RFC 8201 §4: no link of IPv6 takes less than its least MTU.
         icmpv6::Message::TooBig { mtu, .. } if *mtu < u32::from(ipv6::MIN_MTU) => None,
         icmpv6::Message::TooBig { mtu, quote } => Some(told(quote, msg, |sequence, remote| {
-            Report::PathMtu { mtu: u16::try_from(*mtu).unwrap_or(u16::MAX), sequence, remote }
+            Report::PathMtu { mtu: packet_mtu(*mtu), sequence, remote }
         })),
         icmpv6::Message::Exceeded { quote } => Some(unreachable(quote, errno::HOST, false)),
         // RFC 9293 §3.9.2.2: an unknown next header is a hard error.

@@ -1,9 +1,9 @@
 //! What a running stage sends on itself: messages up and down (down while one comes up is the back link of Scout §3.2),
-//! events, and whatever is for stages that it has taken the place of.
+//! events, reports, and whatever is for stages that it has taken the place of.
 
 use crate::cx::{Cx, Env, Run};
-use crate::drive::{climb, climb_inner, descend, walk};
-use crate::signal::Event;
+use crate::drive::{climb, climb_inner, descend, tell, walk};
+use crate::signal::{Event, Report};
 use crate::stage::{Slot, Stage, Verdict};
 use crate::stream::ByteStream;
 use crate::{DropReason, Message};
@@ -32,6 +32,11 @@ impl<'e> Cx<'_, 'e> {
             }
         }
         self.env.port.event(self.env.state.id, event);
+    }
+
+    /// Tells the stages below what the network said of packets that this one sent.
+    pub fn tell_below(&mut self, report: Report) {
+        tell(self.env, &mut self.below, report);
     }
 
     /// The byte stream of the stage right above, and the way down beside it.

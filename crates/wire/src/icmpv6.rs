@@ -158,6 +158,11 @@ impl Quote<'_> {
             .then_some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
     }
 
+    /// Whether the quoted packet is an echo reply.
+    pub fn is_echo_reply(&self) -> bool {
+        self.protocol == ipv6::ICMP && self.payload[0] == ECHO_REPLY
+    }
+
     /// TCP's sequence number, by which a stale or forged error is told (RFC 5927 §4).
     pub fn sequence(&self) -> u32 {
         let [.., a, b, c, d] = *self.payload;

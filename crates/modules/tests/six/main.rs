@@ -288,6 +288,39 @@ fn what_a_router_says_of_a_path_counts_for_a_while_on_the_path_that_is_there_too
     assert_eq!(pieces(&mut host).len(), 1);
 }
 
+// RFC 8201 §4.
+#[test]
+fn an_echo_reply_that_is_too_large_for_a_link_is_cut_up_the_next_time() {
+    let (mut host, _) = pair();
+    let mut ping = vec![7; icmpv6::HEADER + 1400];
+    icmpv6::emit_echo_request(77, &mut ping);
+    let pieces = |host: &mut Host| {
+        host.arrive(&icmp(ip6(2), 64, &ping));
+        packets(host).into_iter().map(|(_, packet)| packet).collect::<Vec<_>>()
+    };
+    let whole = pieces(&mut host).remove(0);
+    let mut told = |mtu, source: Ipv6Addr, kind| {
+        let mut error = vec![0; icmpv6::HEADER];
+        error.extend_from_slice(&whole[..1000]);
+        error[icmpv6::HEADER + 8..][..16].copy_from_slice(&source.octets());
+        error[icmpv6::HEADER + ipv6::HEADER] = kind;
+        icmpv6::Error::TooBig(mtu).emit(&mut error);
+        let outcome = host.arrive(&icmp(ip6(9), 64, &error)).unwrap();
+        (outcome, pieces(&mut host).iter().map(Vec::len).max().unwrap())
+    };
+    let (ours, size, reply) = (ip6(1), whole.len(), 129);
+    assert_eq!(told(1400, ip6(3), reply), (Outcome::Dropped(DropReason::IcmpQuote), size), "none of ours");
+    assert_eq!(told(1400, ours, 128), (Outcome::Dropped(DropReason::IcmpQuote), size), "we ask nobody");
+    assert_eq!(
+        told(1279, ours, reply),
+        (Outcome::Dropped(DropReason::IcmpIgnored), size),
+        "no link of IPv6's"
+    );
+    assert_eq!(told(1400, ours, reply), (Outcome::Done, 1400));
+    host.advance(Duration::from_secs(601));
+    assert_eq!(pieces(&mut host).iter().map(Vec::len).max(), Some(size), "for a while");
+}
+
 // RFC 6724 §5, rule 2.
 #[test]
 fn what_goes_to_a_group_comes_from_an_address_that_reaches_so_far() {
