@@ -3,8 +3,8 @@
 // The same classification for devices whose packets Linux hands over.
 
 /* All headers that are looked at, each as long as it can be: Ethernet, IPv6 and its extension headers,
- * ICMP, the quoted IP and its ports. What IPv4 needs is less. */
-#define HEAD (14 + 40 + EXTENSION_BYTES + 8 + 40 + 8)
+ * ICMP, the quoted IP, its fragment header and its ports. What IPv4 needs is less. */
+#define HEAD (14 + 40 + EXTENSION_BYTES + 8 + 40 + 8 + 8)
 
 /* Copies the packet's headers from Ethernet's on, but for a tag, whose VLAN goes to `vid`, and answers
  * how much is behind Ethernet's; 0: they cannot be read. Whatever is behind it may lie outside of the
