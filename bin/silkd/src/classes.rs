@@ -12,8 +12,10 @@ use std::net::IpAddr;
 /// The classes in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
-    /// In the order of the configuration, each with the domain that serves it.
+    /// By their numbers, which they keep while the daemon runs, each with the domain that serves it.
     pub classes: Vec<(Class, usize)>,
+    /// The numbers of those in force, in the order of the configuration. The others have been in force, and may have paths yet.
+    pub in_force: Vec<usize>,
     /// What is looked at, the first match wins; with the class it leads to.
     pub rules: Vec<(usize, Rule)>,
     /// The class of what matches no rule.
@@ -35,10 +37,43 @@ impl Classes {
             |class: &Class| priorities.iter().position(|p| *p == u32::from(class.priority)).unwrap_or(0);
         Self {
             classes: config.classes.iter().map(|class| (class.clone(), domain(class))).collect(),
+            in_force: (0..config.classes.len()).collect(),
             rules: config.rules().collect(),
             default: config.default_class(),
             priorities,
         }
+    }
+
+    /// The same classes with the numbers that those of their names had `before`, so that paths keep their class. `None`: in all
+    /// there have been more of them than there are numbers.
+    pub fn after(self, before: &Self) -> Option<Self> {
+        let mut classes = before.classes.clone();
+        let number_of = |(class, domain): (Class, usize)| {
+            let known = classes.iter().position(|(known, _)| known.name == class.name);
+            let number = known.unwrap_or(classes.len());
+            match classes.get_mut(number) {
+                Some(place) => *place = (class, domain),
+                None => classes.push((class, domain)),
+            }
+            number
+        };
+        let in_force: Vec<usize> = self.classes.into_iter().map(number_of).collect();
+        let number = |place: usize| in_force.get(place).copied().unwrap_or(0);
+        let rules = self.rules.into_iter().map(|(place, rule)| (number(place), rule)).collect();
+        let default = number(self.default);
+        let fits = u8::try_from(classes.len().saturating_sub(1)).is_ok();
+        fits.then(|| Self { classes, rules, default, in_force, priorities: self.priorities })
+    }
+
+    /// Those in force.
+    fn current(&self) -> impl Iterator<Item = &(Class, usize)> {
+        self.in_force.iter().filter_map(|number| self.classes.get(*number))
+    }
+
+    /// The number of the first class in force that a domain serves.
+    pub fn first_of(&self, domain: usize) -> Option<usize> {
+        let is_its = |number: &&usize| self.classes.get(**number).is_some_and(|(_, own)| *own == domain);
+        self.in_force.iter().find(is_its).copied()
     }
 
     /// Puts all classes into one domain: the device has one receive ring after all.
@@ -90,7 +125,7 @@ impl Classes {
 
     /// Whether every priority has a domain to itself.
     pub fn are_apart(&self) -> bool {
-        self.classes.iter().all(|(class, domain)| {
+        self.current().all(|(class, domain)| {
             self.priorities.get(*domain).is_some_and(|priority| *priority == class.priority.into())
         })
     }
@@ -99,8 +134,8 @@ impl Classes {
     /// its class's priority; else those of the most important class up to that priority, or of
     /// the least important one if all are above.
     pub fn terms(&self, own: usize, priority: u8) -> Terms {
-        let all = || self.classes.iter().map(|(class, _)| class);
-        let own = all().nth(own).filter(|class| class.priority == priority);
+        let all = || self.current().map(|(class, _)| class);
+        let own = self.classes.get(own).map(|(class, _)| class).filter(|class| class.priority == priority);
         let below = || all().filter(|class| class.priority <= priority).max_by_key(|class| class.priority);
         let least = || all().min_by_key(|class| class.priority);
         let terms = own.or_else(below).or_else(least).map_or_else(Terms::default, terms_of);
@@ -109,7 +144,7 @@ impl Classes {
 
     /// How many openings a second its classes allow together; `None`: one of them has no limit.
     pub fn openings(&self, domain: usize) -> Option<u64> {
-        let own = self.classes.iter().filter(|(_, own)| *own == domain);
+        let own = self.current().filter(|(_, own)| *own == domain);
         own.map(|(class, _)| class.limits.openings.map(u64::from)).sum()
     }
 
@@ -186,6 +221,40 @@ mod tests {
         assert_eq!([terms(0, 3).1, terms(0, 0).1], [3, 0]);
         assert!(!classes.are_apart());
         assert_eq!((classes.max_priority(0), classes.max_priority(2)), (4, 2));
+    }
+
+    /// Classes of one priority in this order, of which `b` is the default, each told by the port of its name.
+    fn named(names: &[&str]) -> Classes {
+        let class = |name: &&str| {
+            let which = if *name == "b" {
+                "default = true".into()
+            } else {
+                format!("local_port = {}", name.as_bytes()[0])
+            };
+            format!("[[class]]\nname = \"{name}\"\n{which}\n")
+        };
+        let text: String = names.iter().map(class).collect();
+        let text = format!("[device]\ninterface = \"eth0\"\n{text}");
+        Classes::new(&Config::parse("test", &text).unwrap_or_else(|faults| panic!("{faults}")))
+    }
+
+    #[test]
+    fn classes_keep_their_numbers_whatever_comes_before_them() {
+        let here = IpAddr::from([10, 99, 0, 3]);
+        let of_port = |classes: &Classes, name: u8| classes.class_of(here, 0, name.into());
+        let first = named(&["a", "b"]);
+        let second = named(&["c", "b"]).after(&first).unwrap();
+        assert_eq!(
+            [b'a', b'b', b'c'].map(|port| of_port(&second, port)),
+            [1, 1, 2],
+            "`a` has no packets any more"
+        );
+        assert_eq!([0, 1, 2].map(|number| second.name(number)), ["a", "b", "c"]);
+        assert_eq!((second.default, &second.in_force[..], second.first_of(0)), (1, &[2, 1][..], Some(2)));
+        let third = named(&["b", "a"]).after(&second).unwrap();
+        assert_eq!([b'a', b'b', b'c'].map(|port| of_port(&third, port)), [0, 1, 1]);
+        let many = (0..300).try_fold(third, |classes, n| named(&["b", &format!("x{n}")]).after(&classes));
+        assert_eq!(many, None, "a number is eight bits");
     }
 
     #[test]

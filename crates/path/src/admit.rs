@@ -1,6 +1,7 @@
 //! Admission (Scout §4.4): before a path is created, and whenever it asks for memory, its own
 //! limit and its class's decide. A class at its limit refuses new paths; it never takes from
-//! another class.
+//! another class. What stands and waits for whoever comes ([`Attr::Listen`](crate::Attr::Listen)) is always admitted, and what
+//! it is made of is no part of what the class may have: else who comes could keep a server from listening.
 
 use crate::account::Account;
 use crate::drops::DropTotals;
@@ -53,6 +54,9 @@ pub struct ClassUse {
     // Sums over the class's live paths.
     paths: u32,
     memory: u64,
+    // Of these, what stands, and what that is made of.
+    standing: u32,
+    standing_memory: u64,
     /// Paths refused, by the limit that stood against them.
     pub refused: Refusals,
     /// Drops of its paths that are gone. Those of live paths are on the paths.
@@ -67,6 +71,8 @@ impl ClassUse {
             limits,
             paths: 0,
             memory: 0,
+            standing: 0,
+            standing_memory: 0,
             refused: Refusals::default(),
             past_drops: DropTotals::default(),
             past: Account::new(0),
@@ -84,25 +90,38 @@ impl ClassUse {
     }
 
     /// Lets one path in that needs `bytes` from the start, or refuses it.
-    pub fn admit(&mut self, account: &mut Account, bytes: u64) -> Result<(), Refused> {
-        let (refused, count) = if self.paths >= self.limits.paths {
+    pub fn admit(&mut self, account: &mut Account, bytes: u64, stands: bool) -> Result<(), Refused> {
+        let (refused, count) = if !stands && self.paths - self.standing >= self.limits.paths {
             (Refused::ClassPaths, &mut self.refused.paths)
-        } else if self.memory.saturating_add(bytes) > self.limits.class_memory {
+        } else if !stands && !self.has_room_for(bytes) {
             (Refused::ClassMemory, &mut self.refused.memory)
         } else if account.charge(bytes).is_err() {
             (Refused::PathMemory, &mut self.refused.path_memory)
         } else {
             self.paths += 1;
             self.memory += bytes;
+            if stands {
+                self.standing += 1;
+                self.standing_memory += bytes;
+            }
             return Ok(());
         };
         *count += 1;
         Err(refused)
     }
 
+    /// So much of what was charged is what a path that stands is made of.
+    pub fn exempt(&mut self, bytes: u64) {
+        self.standing_memory += bytes;
+    }
+
+    fn has_room_for(&self, bytes: u64) -> bool {
+        (self.memory - self.standing_memory).saturating_add(bytes) <= self.limits.class_memory
+    }
+
     /// Charges `bytes` to a path of the class.
     pub fn charge(&mut self, account: &mut Account, bytes: u64) -> Result<(), DropReason> {
-        if self.memory.saturating_add(bytes) > self.limits.class_memory {
+        if !self.has_room_for(bytes) {
             return Err(DropReason::NoMemory);
         }
         account.charge(bytes)?;
@@ -116,9 +135,13 @@ impl ClassUse {
         self.memory -= bytes;
     }
 
-    /// A path of the class has ended.
-    pub fn leave(&mut self, account: &Account, drops: &Drops) {
+    /// A path of the class has ended, which was made of so many bytes if it stood.
+    pub fn leave(&mut self, account: &Account, drops: &Drops, stood: Option<u64>) {
         self.paths -= 1;
+        if let Some(bytes) = stood {
+            self.standing -= 1;
+            self.standing_memory -= bytes;
+        }
         self.past_drops.add(drops);
         let past = &mut self.past;
         past.cpu_path += account.cpu_path;
@@ -175,24 +198,48 @@ mod tests {
     fn each_limit_has_its_refusal() {
         let mut class = ClassUse::new(Limits { paths: 2, path_memory: 50, class_memory: 80 });
         let account = || Account::new(50);
-        assert_eq!(class.admit(&mut account(), 51), Err(Refused::PathMemory));
-        assert_eq!(class.admit(&mut account(), 50), Ok(()));
-        assert_eq!(class.admit(&mut account(), 50), Err(Refused::ClassMemory));
-        assert_eq!(class.admit(&mut account(), 30), Ok(()));
-        assert_eq!(class.admit(&mut account(), 0), Err(Refused::ClassPaths));
+        let mut admit = |bytes| class.admit(&mut account(), bytes, false);
+        assert_eq!(admit(51), Err(Refused::PathMemory));
+        assert_eq!(admit(50), Ok(()));
+        assert_eq!(admit(50), Err(Refused::ClassMemory));
+        assert_eq!(admit(30), Ok(()));
+        assert_eq!(admit(0), Err(Refused::ClassPaths));
         assert_eq!((class.paths(), class.memory()), (2, 80));
         assert_eq!(class.refused, Refusals { paths: 1, memory: 1, path_memory: 1 });
+    }
+
+    #[test]
+    fn what_stands_is_admitted_and_takes_nothing_from_who_comes() {
+        let mut class = ClassUse::new(Limits { paths: 1, path_memory: 50, class_memory: 50 });
+        let (mut first, mut second, mut client) = (Account::new(90), Account::new(90), Account::new(50));
+        assert_eq!(class.admit(&mut first, 40, true), Ok(()));
+        assert_eq!(class.admit(&mut client, 50, false), Ok(()));
+        assert_eq!(class.admit(&mut second, 40, true), Ok(()), "though the class has all that it may");
+        assert_eq!((class.paths(), class.memory()), (3, 130));
+        assert_eq!(
+            class.charge(&mut first, 1),
+            Err(DropReason::NoMemory),
+            "what it keeps for who comes counts"
+        );
+        class.release(&mut client, 50);
+        class.leave(&client, &Drops::default(), None);
+        assert_eq!(class.charge(&mut first, 50), Ok(()));
+        for (account, bytes) in [(&mut first, 90), (&mut second, 40)] {
+            class.release(account, bytes);
+            class.leave(account, &Drops::default(), Some(40));
+        }
+        assert_eq!((class.paths(), class.memory(), class.standing, class.standing_memory), (0, 0, 0, 0));
     }
 
     #[test]
     fn memory_is_charged_to_path_and_class() {
         let mut class = ClassUse::new(Limits { paths: 9, path_memory: 100, class_memory: 100 });
         let mut account = Account::new(100);
-        class.admit(&mut account, 10).unwrap();
+        class.admit(&mut account, 10, false).unwrap();
         assert_eq!(class.charge(&mut account, 90), Ok(()));
         assert_eq!(class.charge(&mut account, 1), Err(DropReason::NoMemory));
         class.release(&mut account, 100);
-        class.leave(&account, &Drops::default());
+        class.leave(&account, &Drops::default(), None);
         assert_eq!((class.paths(), class.memory(), account.memory()), (0, 0, 0));
     }
 

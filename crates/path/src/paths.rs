@@ -144,7 +144,9 @@ impl Paths {
         slots.reverse();
         let class = self.classes.of(attrs.class().unwrap_or(0));
         let granted = attrs.memory().unwrap_or(u64::MAX);
-        let limit = class.limits.path_memory.min(granted);
+        // What stands may keep as much for who comes, whatever it is made of.
+        let made_of = if stands(&attrs) { footprint(&slots) } else { 0 };
+        let limit = class.limits.path_memory.saturating_add(made_of).min(granted);
         if let Err(error) = grown {
             self.unmade(id, route, &attrs, slots, now, port);
             return Err(error);
@@ -160,7 +162,8 @@ impl Paths {
         let path = table.get_mut(id).ok_or(CreateError::Gone)?;
         let class = classes.of_mut(path.state.class);
         let memory = footprint(&path.slots);
-        if let Err(refused) = class.admit(&mut path.state.account, memory) {
+        let stands = stands(&path.state.attrs);
+        if let Err(refused) = class.admit(&mut path.state.account, memory, stands) {
             let (route, attrs) = (path.state.route, path.state.attrs);
             let slots = core::mem::take(&mut path.slots);
             table.vacate(id);
@@ -225,7 +228,8 @@ impl Paths {
         let class = self.classes.of_mut(path.state.class);
         class.release(&mut path.state.account, path.state.base_memory);
         assert_eq!(path.state.account.memory(), 0, "path {id} ended with memory charged to it");
-        class.leave(&path.state.account, &path.state.drops);
+        let stood = stands(&path.state.attrs).then_some(path.state.base_memory);
+        class.leave(&path.state.account, &path.state.drops, stood);
         if path.state.armed != Instant::FAR {
             port.arm(id, Instant::FAR);
         }
@@ -354,6 +358,11 @@ fn grow(
     Ok(())
 }
 
+/// Whether a path waits for whoever comes.
+fn stands(attrs: &Attrs) -> bool {
+    attrs.listen() == Some(true)
+}
+
 /// Bytes of a path and its stages.
 fn footprint(slots: &[Slot]) -> u64 {
     let stages: usize = slots.iter().map(|slot| size_of::<Slot>() + size_of_val(&*slot.stage)).sum();
@@ -374,7 +383,11 @@ fn transform(
         }
     }
     let added = rewrite.added;
-    classes.of_mut(path.state.class).charge(&mut path.state.account, added)?;
+    let class = classes.of_mut(path.state.class);
+    class.charge(&mut path.state.account, added)?;
+    if stands(&path.state.attrs) {
+        class.exempt(added);
+    }
     path.state.base_memory += added;
     Ok(())
 }

@@ -61,6 +61,7 @@ mod random_calls;
 mod receive_buffers;
 mod redis;
 mod refusing;
+mod reloading;
 mod resetting;
 mod reusing;
 mod routes;

@@ -3,6 +3,7 @@
 use crate::between::command::Command;
 use crate::classes::Classes;
 use crate::control::server::Server;
+use crate::settings::owns_link;
 use silk_config::{Class, Config, Source};
 use silk_control::Refusal;
 use silk_path::classify::Refused;
@@ -20,10 +21,9 @@ impl Server {
         let mut restart: Vec<String> = differences.restart.iter().map(|key| (*key).to_owned()).collect();
         let mut applied = Vec::new();
         if !differences.classes.is_empty() {
-            if self.reload_classes(new.classes).map_err(refuse)? {
-                applied = differences.classes;
-            } else {
-                restart.push("the priorities of the classes: there is one executor for each".to_owned());
+            match self.reload_classes(new.classes).map_err(refuse)? {
+                None => applied = differences.classes,
+                Some(why) => restart.push(why.to_owned()),
             }
         }
         self.settings.config.refuse = new.refuse;
@@ -43,16 +43,27 @@ impl Server {
         self.tell_all(|| Command::Refused(refused.clone()));
     }
 
-    /// From now on there are these classes; `false`, and nothing is changed, where that needs a restart.
-    fn reload_classes(&mut self, classes: Vec<Class>) -> Result<bool, String> {
+    /// From now on there are these classes. Where that needs a restart nothing is changed, and this is what needs it.
+    fn reload_classes(&mut self, classes: Vec<Class>) -> Result<Option<&'static str>, String> {
         let mut config = self.settings.config.clone();
         config.classes = classes;
         let mut classes = Classes::new(&config);
         if self.settings.joined {
             classes.join();
         }
-        if classes.priorities != self.settings.classes.priorities {
-            return Ok(false);
+        let known = &self.settings.classes;
+        if classes.priorities != known.priorities {
+            return Ok(Some("the priorities of the classes: there is one executor for each"));
+        }
+        let Some(classes) = classes.after(known) else {
+            return Ok(Some("the names of the classes: there have been 256"));
+        };
+        // Its executor knows the link's groups and routers.
+        if owns_link(&self.settings.config) && classes.domain(classes.default) != known.domain(known.default)
+        {
+            return Ok(Some(
+                "the priority of the default class: its executor has what arrives for the host itself",
+            ));
         }
         crate::tables::configure(&self.tables, &self.settings, &classes)?;
         if let Err(error) = self.gate.set_openings(&classes) {
@@ -66,6 +77,6 @@ impl Server {
         let classes = Arc::new(classes);
         self.take_spares_back(true);
         self.tell_all(|| Command::Classes(classes.clone()));
-        Ok(true)
+        Ok(None)
     }
 }

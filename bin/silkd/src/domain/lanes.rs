@@ -38,8 +38,7 @@ impl Engine {
             Some(Box::new(end))
         };
         let Some(end) = kept.or_else(fresh) else { return };
-        let is_own = |(_, domain): &(_, usize)| *domain == self.domain;
-        let class = self.classes.classes.iter().position(is_own).unwrap_or(self.classes.default);
+        let class = self.classes.first_of(self.domain).unwrap_or(self.classes.default);
         let socket = SocketName { family: name.family, slot: of };
         let attrs = self.attrs_of(*local, class).with(place(number(socket), true));
         let attrs = sharing.map_or(attrs, |sharing| attrs.with(Attr::Shared(sharing)));

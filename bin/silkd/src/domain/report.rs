@@ -58,9 +58,8 @@ impl Engine {
     /// What there is beside paths.
     fn finish_report(&mut self, report: Report) -> Report {
         self.collect_unblock_times();
-        let class = self.classes.classes.iter().find(|(_, domain)| *domain == self.domain);
-        let class = class.map_or_else(|| "?".to_owned(), |(class, _)| class.name.clone());
-        let unblock_ns = vec![self.unblock.report(&class)];
+        let class = self.classes.first_of(self.domain).map_or("?", |class| self.classes.name(class));
+        let unblock_ns = vec![self.unblock.report(class)];
         Report { threads: self.threads(), unblock_ns, ..report }
     }
 

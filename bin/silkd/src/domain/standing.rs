@@ -22,20 +22,20 @@ impl Engine {
     /// Which path could not be made, and why.
     pub fn stand(&mut self, owns_link: bool) -> Result<(), String> {
         let now = silk_executor::clock::now();
-        let nothing = Attrs::new();
-        let listen = nothing.with(Attr::Listen(true));
+        // They wait for whoever comes.
+        let listen = Attrs::new().with(Attr::Listen(true));
         let listen6 = listen.with(Attr::Local(Endpoint::v6(Ipv6Addr::UNSPECIFIED, 0)));
         let six = self.core.paths.graph().modules().of_kind("ip6").is_some();
         for (kind, attrs, wanted) in [
-            ("arp", nothing, owns_link),
-            ("ip", nothing, true),
-            ("icmp", nothing, true),
+            ("arp", listen, owns_link),
+            ("ip", listen, true),
+            ("icmp", listen, true),
             ("tcp", listen, true),
-            ("nd", nothing, owns_link),
-            ("igmp", nothing, owns_link),
-            ("mld", nothing, owns_link && six),
-            ("ip6", nothing, true),
-            ("icmp6", nothing, true),
+            ("nd", listen, owns_link),
+            ("igmp", listen, owns_link),
+            ("mld", listen, owns_link && six),
+            ("ip6", listen, true),
+            ("icmp6", listen, true),
             ("tcp", listen6, six),
         ] {
             let Some(top) = self.core.paths.graph().modules().of_kind(kind).filter(|_| wanted) else {
