@@ -69,7 +69,9 @@ fn describe(source: &Source) -> Result<(String, Named), Faults> {
         interfaces => format!("{} on {}", config.device.kind, interfaces.join(", ")),
     };
     let classes: Vec<&str> = config.classes.iter().map(|class| &*class.name).collect();
-    let (policy, classes) = (config.scheduler.policy, classes.join(", "));
+    let kinds: Vec<String> = config.policies.iter().map(|policy| policy.kind.to_string()).collect();
+    let policy = if kinds.is_empty() { config.scheduler.policy.to_string() } else { kinds.join(" and ") };
+    let classes = classes.join(", ");
     let named = Named { graph: config.graph, refuse: config.refuse };
     Ok((format!("a configuration without a fault: {device}, {policy}, classes {classes}"), named))
 }

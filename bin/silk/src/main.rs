@@ -54,7 +54,7 @@ const PATHS_AFTER: &str = "\
 Columns:
   PATH      domain, index and generation; one without `socket` among its MODULES stands since the start
   PID       the process that holds its socket
-  QUEUED    messages that wait, from the device and from the program (bytes, of a stream)
+  QUEUED    what waits: messages from the device, and bytes from the program that were not sent yet
   CPU       time that the daemon has spent on it
   PROGRAM   time of the program's threads while they served it (`extend` in the configuration)
   IN, OUT   bytes received and sent

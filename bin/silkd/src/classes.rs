@@ -30,7 +30,8 @@ impl Classes {
         let mut priorities: Vec<u32> = config.classes.iter().map(|class| class.priority.into()).collect();
         priorities.sort_unstable();
         priorities.dedup();
-        if config.scheduler.policy != Policy::FixedPriority || config.device.kind == DeviceKind::Link {
+        let together = config.scheduler.policy != Policy::FixedPriority || !config.policies.is_empty();
+        if together || config.device.kind == DeviceKind::Link {
             priorities.truncate(1);
         }
         let domain =
@@ -142,6 +143,12 @@ impl Classes {
         Terms { priority: priority.min(Terms::PRIORITIES - 1), ..terms }
     }
 
+    /// The terms of paths that wait for whoever comes, at this priority: by the policy of the default class.
+    pub fn waiting_terms(&self, priority: u8) -> Terms {
+        let policy = self.classes.get(self.default).map_or(0, |(class, _)| class.policy);
+        Terms { policy, ..Terms::with_priority(priority.min(Terms::PRIORITIES - 1)) }
+    }
+
     /// How many openings a second its classes allow together; `None`: one of them has no limit.
     pub fn openings(&self, domain: usize) -> Option<u64> {
         let own = self.current().filter(|(_, own)| *own == domain);
@@ -162,6 +169,7 @@ pub fn terms_of(class: &Class) -> Terms {
         reserved: class.reserve.map(|r| Reservation { budget: r.budget, period: r.period }),
         delay: class.delay,
         important: class.important,
+        policy: class.policy,
         ..Terms::default()
     }
 }

@@ -244,9 +244,9 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
             (opened, own_mac(), 1500, true)
         }
         _ => {
-            let pair =
-                silk_device::link::pair(&silk_device::link::Options::default()).map_err(|e| e.to_string())?;
-            ((vec![pair.0], tables_in_memory(BUCKETS)?), own_mac(), 1500, false)
+            let end = silk_device::link::alone(&silk_device::link::Options::default());
+            let end = end.map_err(|error| error.to_string())?;
+            ((vec![end], tables_in_memory(BUCKETS)?), own_mac(), 1500, false)
         }
     };
     let mac = device.mac.map_or(mac, |mac| mac.0);

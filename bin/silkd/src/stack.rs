@@ -9,7 +9,8 @@ use silk_modules::{Device, HeaderTemplate, Setup, Standing, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
 use silk_path::{Catalogue, Graph, Limits, ModuleSpec, Paths};
-use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Policy, Wfq};
+use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Policy, Refused, Shares, Wfq};
+use std::time::Duration;
 
 /// The graph of a server, unless the configuration names another.
 const WEB: &str = include_str!("../../../graphs/web.toml");
@@ -156,19 +157,35 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
     }
 }
 
-/// The policy of a domain with room for `limit` paths.
-pub fn policy(config: &Config, limit: u32) -> Box<dyn Policy + Send> {
-    let scheduler = &config.scheduler;
-    match scheduler.policy {
+/// The policy of a domain with room for `limit` paths, or all of them with their shares (Scout §3.3).
+///
+/// # Errors
+/// The shares are more than there is, which the configuration does not allow.
+pub fn policy(config: &Config, limit: u32) -> Result<Box<dyn Policy + Send>, Refused> {
+    const WHOLE: u32 = Percent::WHOLE.millionths();
+    let Config { scheduler, policies, .. } = config;
+    let paths_share = WHOLE - scheduler.linux_share.millionths();
+    if policies.is_empty() {
+        let capacity = if scheduler.policy == PolicyName::Bert { paths_share } else { WHOLE };
+        return Ok(one_policy(scheduler.policy, limit, scheduler.quantum, capacity));
+    }
+    let shares = policies.iter().map(|policy| {
+        let share = policy.share.millionths();
+        // What it can promise is a part of what Linux leaves.
+        let capacity = u64::from(share) * u64::from(paths_share) / u64::from(WHOLE);
+        (share, one_policy(policy.kind, limit, scheduler.quantum, capacity as u32))
+    });
+    Ok(Box::new(Shares::new(scheduler.quantum, shares.collect())?))
+}
+
+/// A policy of this kind, with `capacity` millionths of the processor open to reservations.
+fn one_policy(kind: PolicyName, limit: u32, quantum: Duration, capacity: u32) -> Box<dyn Policy + Send> {
+    match kind {
         PolicyName::FixedPriority => Box::new(Fixed::new(limit)),
-        PolicyName::Edf => Box::new(Edf::new(limit)),
-        PolicyName::Wfq => Box::new(Wfq::new(limit, scheduler.quantum)),
-        PolicyName::Bert => Box::new(Bert::new(
-            limit,
-            scheduler.quantum,
-            Percent::WHOLE.millionths() - scheduler.linux_share.millionths(),
-        )),
-        PolicyName::DeadlineWorkahead => Box::new(DeadlineWorkahead::new(limit)),
+        PolicyName::Edf => Box::new(Edf::with_capacity(limit, capacity)),
+        PolicyName::Wfq => Box::new(Wfq::new(limit, quantum)),
+        PolicyName::Bert => Box::new(Bert::new(limit, quantum, capacity)),
+        PolicyName::DeadlineWorkahead => Box::new(DeadlineWorkahead::with_capacity(limit, capacity)),
     }
 }
 

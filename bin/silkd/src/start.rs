@@ -255,7 +255,7 @@ fn executors(
             interfaces: opened.interfaces.clone(),
             devices: devices.clone(),
             itself,
-            policy: stack::policy(&settings.config, PATHS),
+            policy: stack::policy(&settings.config, PATHS).map_err(|refused| refused.to_string())?,
             classes: Arc::new(settings.classes.clone()),
             extend: settings.config.scheduler.extend,
             base: settings.config.scheduler.base_priority.into(),
@@ -301,7 +301,8 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
         other => other,
     };
     let cpus = cpus_of(scheduler);
-    let divides = matches!(scheduler.policy, Policy::Wfq | Policy::Bert);
+    let divides =
+        matches!(scheduler.policy, Policy::Wfq | Policy::Bert) || !settings.config.policies.is_empty();
     let linux = divides.then(|| LinuxShare::new(scheduler.linux_share, scheduler.quantum));
     // Programs below it would wait for an executor that waits, and Linux's share is measured by who sleeps.
     let anticipates = scheduler.extend && linux.is_none();

@@ -4,6 +4,7 @@
 
 use crate::address::{Dscp, Prefix};
 use crate::device::DeviceKind;
+use crate::policy::{self, SharedPolicy};
 use crate::read::{Notes, Section};
 use crate::scheduler::{Scheduler, read_priority};
 use crate::tcp::Congestion;
@@ -45,6 +46,8 @@ pub struct Class {
     pub important: bool,
     /// The congestion control of its connections; `None` for that of `[tcp]`.
     pub congestion: Option<Congestion>,
+    /// Which of the policies orders its paths: its place in [`Config::policies`](crate::Config::policies), 0 where there is one.
+    pub policy: u8,
     /// What it may use.
     pub limits: Limits,
 }
@@ -124,6 +127,7 @@ impl Class {
             reserve: None,
             important: false,
             congestion: None,
+            policy: 0,
             limits: Limits::default(),
         }
     }
@@ -149,7 +153,11 @@ impl Class {
         if self.selects() { lists.into_iter().fold(1, |all, len| all.saturating_mul(len.max(1))) } else { 0 }
     }
 
-    pub(crate) fn read(mut section: Section<'_, '_>, scheduler: &Scheduler) -> Placed {
+    pub(crate) fn read(
+        mut section: Section<'_, '_>,
+        scheduler: &Scheduler,
+        policies: &[SharedPolicy],
+    ) -> Placed {
         let faults = section.notes.faults.len();
         let priority = read_priority(&mut section, "priority", scheduler, 0);
         let class = Self {
@@ -165,6 +173,7 @@ impl Class {
             reserve: read_reserve(&mut section),
             important: section.or("important", false),
             congestion: section.read("congestion"),
+            policy: policy::of_class(&mut section, policies),
             limits: read_limits(section.table("limits", "[class.limits]")),
         };
         check_name(&class, &mut section);

@@ -6,6 +6,7 @@ use crate::daemon::Control;
 use crate::device::{self, Device};
 use crate::fault::{Fault, Faults};
 use crate::memory::Memory;
+use crate::policy::{self, SharedPolicy};
 use crate::read::{Notes, Section};
 use crate::refuse::Refuse;
 use crate::scheduler::{Listen, Scheduler};
@@ -28,6 +29,8 @@ pub struct Config {
     pub further: Vec<Device>,
     /// `[scheduler]`.
     pub scheduler: Scheduler,
+    /// `[[policy]]`, in the order of the file; none where that of `[scheduler]` has all classes.
+    pub policies: Vec<SharedPolicy>,
     /// `[listen]`.
     pub listen: Listen,
     /// `[[class]]`, in the order of the file; exactly one is the default.
@@ -83,9 +86,10 @@ impl Config {
         }
         let graph = file.read("graph");
         let (device, further) = device::read_all(&mut file);
-        let scheduler = Scheduler::read(file.table("scheduler", "[scheduler]"));
+        let policies = policy::read_all(&mut file);
+        let scheduler = Scheduler::read(file.table("scheduler", "[scheduler]"), !policies.is_empty());
         let listen = Listen::read(file.table("listen", "[listen]"), &scheduler);
-        let placed = file.tables("class", "[[class]]", |section| Class::read(section, &scheduler));
+        let placed = file.tables("class", "[[class]]", |section| Class::read(section, &scheduler, &policies));
         class::check_all(&placed, listen.priority, device.kind, file.notes);
         let mut classes: Vec<Class> = placed.into_iter().map(|placed| placed.class).collect();
         if !file.has("class") {
@@ -101,6 +105,7 @@ impl Config {
             device,
             further,
             scheduler,
+            policies,
             listen,
             classes,
             refuse: Refuse::read(file.table("refuse", "[refuse]")),
@@ -169,7 +174,7 @@ fn syntax_fault(message: &str, span: Range<usize>, text: &str) -> Fault {
 /// `("[device]", "kind")`.
 pub fn keys() -> Vec<(String, &'static str)> {
     let mut notes = Notes::default();
-    let text = "[device]\n[[class]]\n[class.limits]\n";
+    let text = "[device]\n[[policy]]\n[[class]]\n[class.limits]\n";
     parse_document(text, &mut notes, Config::read);
     notes.keys.sort();
     notes.keys.dedup();

@@ -16,7 +16,7 @@ words! {
         Packet = "packet",
         /// A tap interface, made by the daemon.
         Tap = "tap",
-        /// Memory, between two hosts of one process.
+        /// Memory: nobody is at its other end.
         Link = "link",
     }
 }
@@ -216,9 +216,12 @@ impl Device {
                     ),
                 );
             }
-            for key in ["queues", "mode", "napi", "napi_cpu", "receive", "linux_packets"] {
+            for key in ["queues", "mode", "ring", "napi", "napi_cpu", "receive", "linux_packets"] {
                 section.forbid(key, "only `kind = \"xdp\"` has it");
             }
+        }
+        if self.mode == XdpMode::Ingress {
+            section.forbid("queues", "`mode = \"ingress\"` receives from all");
         }
         if self.napi != Napi::Threaded && self.kind == DeviceKind::Xdp {
             for key in ["napi_cpu", "receive"] {

@@ -26,7 +26,7 @@ impl Memory {
             arena: section.within(
                 "arena",
                 ByteSize::mib(8 << 10),
-                ByteSize::mib(2)..=ByteSize::mib(64 << 10),
+                ByteSize::mib(4)..=ByteSize::mib(64 << 10),
             ),
             receive_ring: read_ring(&mut section, "receive_ring", ByteSize::kib(128)),
             send_ring: read_ring(&mut section, "send_ring", ByteSize::kib(512)),

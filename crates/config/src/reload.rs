@@ -52,8 +52,19 @@ impl Config {
     /// What differs in `new`.
     pub fn differences(&self, new: &Self) -> Reload {
         let mut keys = Vec::new();
-        let Self { graph, device, further, scheduler, listen, classes, refuse: _, memory, tcp, control } =
-            self;
+        let Self {
+            graph,
+            device,
+            further,
+            scheduler,
+            policies,
+            listen,
+            classes,
+            refuse: _,
+            memory,
+            tcp,
+            control,
+        } = self;
         if *graph != new.graph {
             keys.push("graph");
         }
@@ -94,6 +105,9 @@ impl Config {
             new.scheduler,
             Scheduler { policy, extend, base_priority, realtime_cap, cpus, quantum, linux_share, watchdog }
         );
+        if *policies != new.policies {
+            keys.push("policy");
+        }
         differences!(keys, "listen", listen, new.listen, Listen { priority, backlog, syn_backlog });
         differences!(
             keys,

@@ -32,9 +32,9 @@ pub struct Scheduler {
     pub base_priority: u8,
     /// The part of a CPU that real-time threads may use.
     pub realtime_cap: Percent,
-    /// The CPUs of the executors and the programs; `None` leaves that to Linux.
+    /// The CPUs of the executors; `None` leaves that to Linux.
     pub cpus: Option<Vec<u16>>,
-    /// The longest a path runs before another may.
+    /// How long a run of a path is taken to be at first, and Linux's turns.
     pub quantum: Duration,
     /// Linux's share, when the policy divides the CPU: SILK's "Linux thread" (SILK §3.2).
     pub linux_share: Percent,
@@ -58,7 +58,8 @@ impl Scheduler {
         (priority > 0).then(|| self.base_priority + 2 * priority.min(self.highest_priority()))
     }
 
-    pub(crate) fn read(mut section: Section<'_, '_>) -> Self {
+    /// `several`: the policies have tables of their own.
+    pub(crate) fn read(mut section: Section<'_, '_>, several: bool) -> Self {
         let cap = Percent::of_hundred(1)..=Percent::of_hundred(95);
         let scheduler = Self {
             policy: section.or("policy", Policy::FixedPriority),
@@ -82,6 +83,9 @@ impl Scheduler {
                 Duration::from_millis(10)..=Duration::from_secs(60),
             ),
         };
+        if several {
+            section.forbid("policy", "each `[[policy]]` says its own");
+        }
         section.finish();
         scheduler
     }
@@ -103,7 +107,7 @@ fn read_cpus(section: &mut Section<'_, '_>) -> Option<Vec<u16>> {
 /// `[listen]`: connections that are not classified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// The priority of handshakes whose class the SYN does not tell.
+    /// The priority of handshakes among the paths of their executor.
     pub priority: u8,
     /// The most connections that wait for `accept`, whatever a program asks for.
     pub backlog: u32,
@@ -115,8 +119,8 @@ impl Listen {
     pub(crate) fn read(mut section: Section<'_, '_>, scheduler: &Scheduler) -> Self {
         let listen = Self {
             priority: read_priority(&mut section, "priority", scheduler, 1),
-            backlog: section.within("backlog", 4096, 1..=65535),
-            syn_backlog: section.within("syn_backlog", 4096, 1..=1 << 20),
+            backlog: section.within("backlog", 4096, 1..=4096),
+            syn_backlog: section.within("syn_backlog", 4096, 1..=65535),
         };
         section.finish();
         listen

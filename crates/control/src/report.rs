@@ -77,7 +77,7 @@ pub struct PathReport {
     pub peer: String,
     /// The protocol's state, such as `ESTABLISHED`.
     pub state: String,
-    /// Messages in the input queues: from the device, from the program (bytes, for streams).
+    /// What waits: messages from the device, and bytes from the program that were not sent yet.
     pub queue: [u64; 2],
     /// CPU time in the executor, ns.
     pub cpu_path_ns: u64,
@@ -85,7 +85,7 @@ pub struct PathReport {
     pub cpu_program_ns: u64,
     /// Bytes received and sent.
     pub bytes: [u64; 2],
-    /// Packets received and sent.
+    /// Packets received and sent; a message that the device cuts up, or has put together, is one.
     pub packets: [u64; 2],
     /// Memory charged to the path, bytes.
     pub memory: u64,
@@ -247,7 +247,7 @@ pub struct ClassReport {
     pub cpu_program_ns: u64,
     /// Bytes received and sent.
     pub bytes: [u64; 2],
-    /// Packets received and sent.
+    /// Packets received and sent; a message that the device cuts up, or has put together, is one.
     pub packets: [u64; 2],
     /// Memory charged to its live paths, bytes.
     pub memory: u64,

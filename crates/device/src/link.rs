@@ -48,6 +48,12 @@ pub fn back(options: &Options) -> io::Result<End> {
     Ok(end(options, &wire, &wire))
 }
 
+/// A link that leads nowhere: nothing arrives, and what is sent is gone.
+pub fn alone(options: &Options) -> io::Result<End> {
+    let (nothing, nowhere) = (Wire::new(options)?, Wire { is_heard: false, ..Wire::new(options)? });
+    Ok(end(options, &Arc::new(nothing), &Arc::new(nowhere)))
+}
+
 fn end(options: &Options, arrives: &Arc<Wire>, departs: &Arc<Wire>) -> End {
     let largest = if options.cut { options.mtu + ETHERNET + TAG } else { LARGEST };
     End {
@@ -76,6 +82,8 @@ const LARGEST: usize = ETHERNET + TAG + 65_535;
 struct Wire {
     carried: Mutex<VecDeque<Carried>>,
     room: usize,
+    /// Whether anybody is at its end.
+    is_heard: bool,
     /// Raised while `carried` is not empty.
     event: Event,
 }
@@ -90,7 +98,7 @@ struct Carried {
 
 impl Wire {
     fn new(options: &Options) -> io::Result<Self> {
-        Ok(Self { carried: Mutex::default(), room: options.queue, event: Event::new()? })
+        Ok(Self { carried: Mutex::default(), room: options.queue, is_heard: true, event: Event::new()? })
     }
 
     /// What is on its way. A thread that panicked while holding it left it whole: nothing
@@ -213,6 +221,11 @@ impl Transmit for LinkTransmit {
 
     fn flush(&mut self) {
         if self.waiting.is_empty() {
+            return;
+        }
+        if !self.wire.is_heard {
+            let whole = self.waiting.drain(..).filter(|frame| frame.begins > 0);
+            whole.for_each(|frame| self.transmitted.took(frame.begins));
             return;
         }
         let mut carried = self.wire.lock();

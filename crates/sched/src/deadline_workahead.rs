@@ -62,6 +62,11 @@ impl DeadlineWorkahead {
     /// A scheduler for the members below `limit`. Those that reserve are admitted as long
     /// as the reservations fit the processor: the "hard" variant of CM §3.4.
     pub fn new(limit: u32) -> Self {
+        Self::with_capacity(limit, WHOLE)
+    }
+
+    /// The same, with `capacity` millionths of the processor open to reservations.
+    pub fn with_capacity(limit: u32, capacity: u32) -> Self {
         Self {
             limit,
             members: Vec::new(),
@@ -71,7 +76,7 @@ impl DeadlineWorkahead {
             interactive: Queue::EMPTY,
             background: Queue::EMPTY,
             arrivals: 0,
-            book: Book::new(WHOLE),
+            book: Book::new(capacity),
         }
     }
 

@@ -1,12 +1,13 @@
 //! Devices beside XDP: packets that Linux hands over, by class to one domain each, or to one domain for
 //! all where nobody may load the program that chooses.
 
-use crate::files::{content, site};
+use crate::files::{content, fetch_each, site};
 use crate::host::Silk;
-use crate::programs::{beside, bytes, text};
+use crate::programs::{beside, bytes, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED};
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::time::Duration;
 
 const ASKING: &str = include_str!("asking.py");
 /// Silk's own address, which Linux does not have.
@@ -181,4 +182,20 @@ fn without_the_right_to_load_programs_one_domain_serves_all() {
         ("0\n300000\n".into(), "2\n300000\n".into()),
         "{said}"
     );
+}
+
+/// Nobody but silk's own programs is on such a link, and nobody needs rights for it.
+#[test]
+fn programs_reach_each_other_over_a_link_that_leads_nowhere() {
+    let Some(silk) = Silk::start_with("kind = \"link\"\naddress = \"10.55.0.1/24\"\n", "") else { return };
+    site(&silk);
+    let mut server = silk.on_paths("python3");
+    let words = ["-m", "http.server", "80", "--bind", "10.55.0.1", "--directory", "site"];
+    let _server = silk.start_logged(server.args(words), "server");
+    let listens = || silk.report()["paths"].as_array().unwrap().iter().any(|path| path["state"] == "LISTEN");
+    assert!(within(Duration::from_secs(20), listens), "{}", silk.log("server"));
+    fetch_each(|| silk.on_paths("curl"), Ipv4Addr::new(10, 55, 0, 1), 80);
+    let mut nobody = silk.on_paths("curl");
+    let said = nobody.args(["-s", "--max-time", "5", "http://10.55.0.77/"]).status().unwrap();
+    assert!(!said.success(), "nobody is there");
 }

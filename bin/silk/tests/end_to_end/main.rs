@@ -53,6 +53,7 @@ mod options;
 mod overrun;
 mod own_machine;
 mod packet_filter;
+mod policies;
 mod priority;
 mod programs;
 mod python;

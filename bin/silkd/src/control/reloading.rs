@@ -21,9 +21,12 @@ impl Server {
         let mut restart: Vec<String> = differences.restart.iter().map(|key| (*key).to_owned()).collect();
         let mut applied = Vec::new();
         if !differences.classes.is_empty() {
-            match self.reload_classes(new.classes).map_err(refuse)? {
-                None => applied = differences.classes,
-                Some(why) => restart.push(why.to_owned()),
+            // Theirs are places in a list that is another now.
+            let whose = self.settings.config.policies == new.policies;
+            match whose.then(|| self.reload_classes(new.classes)).transpose().map_err(refuse)? {
+                Some(None) => applied = differences.classes,
+                Some(Some(why)) => restart.push(why.to_owned()),
+                None => restart.push("the classes: the policies that order them differ".to_owned()),
             }
         }
         self.settings.config.refuse = new.refuse;

@@ -49,3 +49,8 @@ pub mod timers;
 pub mod unblock;
 pub mod wheel;
 pub mod wishes;
+
+#[cfg(test)]
+mod rig;
+#[cfg(test)]
+mod tests_of_policies;

@@ -44,8 +44,8 @@ impl Engine {
         // What a policy cannot keep of the terms it refuses whole: then the path runs on the
         // default ones rather than not at all.
         if self.core.policy.admit(Member(id.index), terms).is_err() {
-            let _ =
-                self.core.policy.admit(Member(id.index), Terms { weight: terms.weight, ..Terms::default() });
+            let Terms { weight, policy, .. } = terms;
+            let _ = self.core.policy.admit(Member(id.index), Terms { weight, policy, ..Terms::default() });
         }
     }
 
@@ -60,9 +60,9 @@ impl Engine {
     /// Listening paths have a priority of their own among the paths of their domain
     /// (SILK §4.2: above the standard connections, below the preferred ones).
     fn admit_listener(&mut self, id: PathId) {
-        let priority = self.listen.priority.min(Terms::PRIORITIES - 1);
-        if self.core.policy.admit(Member(id.index), Terms::with_priority(priority)).is_err() {
-            let _ = self.core.policy.admit(Member(id.index), Terms::default());
+        let terms = self.classes.waiting_terms(self.listen.priority);
+        if self.core.policy.admit(Member(id.index), terms).is_err() {
+            let _ = self.core.policy.admit(Member(id.index), self.classes.waiting_terms(0));
         }
     }
 

@@ -90,7 +90,8 @@ impl Engine {
         let class = usize::from(attrs.class().unwrap_or(0));
         let owner = attrs.owner();
         let info = crate::domain::info::of(path);
-        let unsent = self.unacknowledged(path);
+        let tcp = info.map(|_| self.tcp_info(path));
+        let unsent = tcp.map_or_else(|| self.unacknowledged(path), |tcp| tcp.notsent_bytes);
         PathReport {
             id: u64::from(state.id.generation) << 32 | (self.domain as u64) << 24 | u64::from(state.id.index),
             class: self.classes.name(class).to_owned(),
@@ -113,12 +114,8 @@ impl Engine {
             mss: info.map_or(0, |info| info.mss.into()),
             cwnd: info.map_or(0, |info| info.cwnd.into()),
             retransmits: info.map_or(0, |info| info.segments_again.into()),
-            tcp: info.map(|info| {
-                Box::new(tcp_report(
-                    info.algorithm.name(),
-                    info.model.map(model_report),
-                    &self.tcp_info(path),
-                ))
+            tcp: info.zip(tcp).map(|(info, tcp)| {
+                Box::new(tcp_report(info.algorithm.name(), info.model.map(model_report), &tcp))
             }),
         }
     }
@@ -282,55 +279,14 @@ fn count_of(reason: DropReason, count: u64) -> DropCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classes::Classes;
-    use crate::classes::algorithm;
-    use crate::domain::engine::Parts;
-    use crate::domain::sleep::Sleeper;
-    use crate::settings::Settings;
-    use crate::{device, stack};
-    use silk_config::Config;
+    use crate::domain::rig;
     use silk_executor::clock;
     use silk_stream::mail::mail;
-    use silk_stream::wake;
     use std::collections::BTreeSet;
-    use std::os::fd::AsFd;
-    use std::sync::Arc;
 
     /// A domain with the paths that stand from the start, on a device in memory.
     fn engine() -> Engine {
-        let text = "[device]\nkind = \"link\"\naddress = \"10.0.0.1/24\"\n[[class]]\nname = \"all\"\ndefault = true\n";
-        let config = Config::parse("test", text).unwrap_or_else(|faults| panic!("{faults}"));
-        let mut settings = Settings::new(config, "test".into());
-        settings.recipes = stack::recipes(&settings.config).unwrap();
-        let opened = device::open(&mut settings).unwrap();
-        let end = opened.ends.into_iter().flatten().next().unwrap();
-        let event = Arc::new(wake::event().unwrap());
-        let watch = Sleeper::new(&end.receive.fds(), event.as_fd()).unwrap().watch();
-        let mut engine = Engine::new(Parts {
-            domain: 0,
-            paths: stack::paths(&settings, &opened.links, &opened.tables, 0).unwrap(),
-            receive: end.receive,
-            transmits: vec![end.transmit],
-            interfaces: Vec::new(),
-            devices: Arc::new([]),
-            itself: None,
-            policy: stack::policy(&settings.config, 64),
-            classes: Arc::new(Classes::new(&settings.config)),
-            extend: false,
-            base: 0,
-            rings: (0, 0),
-            largest_ring: 0,
-            listen: settings.config.listen.clone(),
-            keepalive: settings.config.tcp.keepalive,
-            congestion: algorithm(settings.config.tcp.congestion),
-            tables: opened.tables,
-            events: mail().0,
-            control_event: event.clone(),
-            siblings: Vec::new(),
-            watch,
-        });
-        engine.stand(true).unwrap();
-        engine
+        rig::engine("[[class]]\nname = \"all\"\ndefault = true\n")
     }
 
     #[test]

@@ -50,11 +50,11 @@ impl Engine {
             if matches!(kind, "arp" | "nd") && self.siblings.len() > 1 {
                 self.answers.push(id);
             }
-            let highest = Terms::PRIORITIES - 1;
+            let highest = self.classes.waiting_terms(Terms::PRIORITIES - 1);
             self.core
                 .policy
-                .admit(Member(id.index), Terms::with_priority(highest))
-                .or_else(|_| self.core.policy.admit(Member(id.index), Terms::default()))
+                .admit(Member(id.index), highest)
+                .or_else(|_| self.core.policy.admit(Member(id.index), self.classes.waiting_terms(0)))
                 .map_err(|refused| format!("the policy refuses the {kind} path: {refused}"))?;
         }
         Ok(())
