@@ -11,7 +11,7 @@ use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed};
 use crate::flight::Outstanding;
 use crate::progress::Progress;
-use crate::recovery::{Phase, Wait};
+use crate::recovery::{Hole, Phase, Wait};
 use crate::segment::Segment;
 use crate::tail::TailAck;
 use crate::timers::Timer;
@@ -130,6 +130,16 @@ impl Connection {
             None => (Wait::Timeout, rto),
         };
         self.wait(wait, now + Duration::from_micros(micros));
+    }
+
+    /// The first segment was sent again in fast recovery, perhaps not for the first time: its acknowledgement takes a round
+    /// trip from here, and the time-out would come before it. Without SACK the timer goes on (`newreno`).
+    // RFC 6675 §6.
+    pub(crate) fn rearm_for_repair(&mut self, now: Instant, hole: Hole) {
+        let first = hole.start == self.snd.una && self.recovery.phase() == Phase::Fast;
+        if first && self.recovery.sack() && self.recovery.wait == Wait::Timeout {
+            self.restart_timer(now);
+        }
     }
 
     /// PTO is over. It is counted from the last transmission (RFC 8985 §7.2), but not moved by each

@@ -180,6 +180,7 @@ impl Connection {
             self.recovery.sent_again(now, hole, end, self.snd.una);
             self.probe_sent_again(hole);
             self.note_for_undo(now, text.len);
+            self.rearm_for_repair(now, hole);
         } else {
             self.note_first_sent(now, text, end);
         }

@@ -137,6 +137,22 @@ fn a_retransmission_that_is_lost_is_noticed_and_blamed_on_congestion() {
     assert_eq!(solo.connection.info().timeouts, 0);
 }
 
+// RFC 6675 §6.
+#[test]
+fn what_is_sent_again_once_more_has_a_whole_time_out() {
+    let mut solo = ten_outstanding(&with_sack());
+    solo.write(10_000);
+    let mut held = segment(1);
+    while solo.connection.info().segments_again < 2 {
+        held += 1_000;
+        solo.after(10 * MILLI);
+        solo.arrive(sacked(ack(OURS), &[(segment(1), held)])).unwrap();
+        solo.sent();
+    }
+    assert!(solo.connection.info().segments_again == 2 && held > segment(3));
+    assert_eq!(solo.connection.poll_timeout(), Some(solo.now + solo.connection.info().rto));
+}
+
 // RFC 6582 §3.2.
 #[test]
 fn without_sack_many_losses_end_in_a_timeout() {
