@@ -32,6 +32,8 @@ pub(crate) struct Rack {
     end_seq: SeqNumber,
     /// RACK.fack: the end of the highest text that has arrived.
     fack: SeqNumber,
+    /// RACK.fack before the acknowledgement that is being taken.
+    fack_before: SeqNumber,
     /// RACK.rtt in µs: the round trip of the youngest text that has arrived.
     rtt: u32,
     /// RACK.min_RTT in µs.
@@ -62,6 +64,7 @@ impl Rack {
             xmit_ts: Instant::ZERO,
             end_seq: iss,
             fack: iss,
+            fack_before: iss,
             rtt: 0,
             min_rtt: WindowedMin::new(),
             dsack_round: iss,
@@ -72,12 +75,19 @@ impl Rack {
         }
     }
 
+    /// What was brought until here came before the next acknowledgement. In which order that arrived of which one
+    /// acknowledgement tells, nobody knows (§6.2, step 3, goes through it in ascending order).
+    // RFC 8985 §6.2.
+    pub(crate) fn settle(&mut self) {
+        self.fack_before = self.fack;
+    }
+
     /// Text has arrived (§6.2, steps 1 to 3).
     pub(crate) fn on_delivered(&mut self, now: Instant, sending: Sending, echo: Echo) {
         let rtt = micros(now, sending.at);
         if !sending.again {
             self.min_rtt.update(now, rtt, MIN_RTT_WINDOW);
-            self.reordered = self.reordered.saturating_add(sending.end.before(self.fack).into());
+            self.reordered = self.reordered.saturating_add(sending.end.before(self.fack_before).into());
         } else if echo.is_before(sending.at) || rtt < self.min_rtt.get() {
             // It was the first transmission that arrived; nothing is known of this one.
             self.fack = self.fack.max(sending.end);
@@ -248,6 +258,10 @@ mod tests {
         assert_eq!(rack.reordering_window(true, LONG), Duration::ZERO);
         rack.on_delivered(at(41), sending(1_000, 0, true), Echo::NONE);
         assert_eq!(rack.reordering_window(true, LONG), Duration::ZERO);
+        // One acknowledgement tells of both.
+        rack.on_delivered(at(41), sending(1_000, 0, false), Echo::NONE);
+        assert_eq!(rack.reordering_window(true, LONG), Duration::ZERO);
+        rack.settle();
         rack.on_delivered(at(42), sending(1_000, 0, false), Echo::NONE);
         assert_eq!(rack.reordering_window(true, LONG), 10 * MILLI);
     }

@@ -137,6 +137,7 @@ impl Recovery {
 
     /// Takes the peer's blocks. `dsack` when the first reports what arrived twice.
     pub(crate) fn on_sack(&mut self, now: Instant, blocks: &SackBlocks, dsack: bool, out: Outstanding) {
+        self.rack.settle();
         self.rack.on_ack(dsack, out);
         let Self { flight, rack, phase, point, original, .. } = self;
         for block in blocks.iter() {
@@ -250,6 +251,8 @@ impl Recovery {
                 last = Some(sending);
             }
         });
+        // An acknowledgement that is predicted brings no blocks before it; it is kept near for that.
+        rack.settle();
         match self.phase {
             Phase::Open => {
                 self.dupacks = 0;

@@ -70,6 +70,28 @@ fn three_segments_beyond_a_gap_repair_it_at_once_while_nothing_was_reordered() {
     assert_eq!(solo.text_sent(), [(segment(1), 1_000)]);
 }
 
+// RFC 8985 §6.2.
+#[test]
+fn one_acknowledgement_that_advances_and_reports_says_nothing_of_order() {
+    let lost_after = |blocks: &[(u32, u32)]| {
+        let mut solo = nine_outstanding();
+        solo.after(6 * MILLI);
+        // The first of the nine was acknowledged late, together with what came after the gap.
+        solo.arrive(sacked(ack(segment(2)), blocks)).unwrap();
+        let reordered = solo.connection.info().reordered;
+        (solo.text_sent(), reordered)
+    };
+    let at_once = (vec![(segment(2), 1_000)], 0);
+    assert_eq!(lost_after(&[(segment(3), segment(6))]), at_once);
+    // The latest block comes first.
+    assert_eq!(lost_after(&[(segment(5), segment(6)), (segment(3), segment(4))]).1, 0);
+    // A block that fills in behind what was acknowledged before does.
+    let mut solo = nine_outstanding();
+    solo.arrive(sacked(ack(segment(2)), &[(segment(4), segment(6))])).unwrap();
+    solo.arrive(sacked(ack(segment(2)), &[(segment(3), segment(6))])).unwrap();
+    assert_eq!(solo.connection.info().reordered, 1);
+}
+
 // RFC 8985 §3.3.2, §4.
 #[test]
 fn a_report_of_a_needless_repair_widens_the_window() {
