@@ -212,7 +212,7 @@ impl Connection {
         }
     }
 
-    fn sample(&mut self, round_trip: Duration) {
+    pub(crate) fn sample(&mut self, round_trip: Duration) {
         self.rto.sample(round_trip);
         self.recovery.tail.measured();
     }

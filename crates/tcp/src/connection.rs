@@ -149,6 +149,8 @@ impl Connection {
         connection.snd.set_window(half.irs, half.iss + 1, half.window);
         if let Some(round_trip) = half.round_trip {
             connection.first_round_trip(now, round_trip);
+        } else if let Some(round_trip) = half.echoed {
+            connection.sample(round_trip);
         }
         connection.agree(&half.agreed, config.mss);
         connection.establish(now);

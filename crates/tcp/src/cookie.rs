@@ -124,14 +124,17 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         let peer_mss = taste(&self.secret, now, key, irs, iss)?;
         let stamp = seg.options.timestamp.filter(|_| self.config.timestamps);
         let agreed = agreed(&self.config, peer_mss, stamp.map(|(_, echo)| echo));
+        let stamps = self.cookie_stamps(now, key, agreed.timestamps);
         Some(Established {
             iss,
             irs,
             window: u32::from(seg.window) << agreed.shifts.map_or(0, |(peer, _)| peer),
-            stamp_offset: self.cookie_stamps(now, key, agreed.timestamps).offset,
+            stamp_offset: stamps.offset,
             stamp_recent: stamp.map_or(0, |(value, _)| value),
             agreed,
             round_trip: None,
+            // Up to 63 ms too long, which is better than none.
+            echoed: stamp.and_then(|(_, echo)| stamps.round_trip(now, echo)),
             answered_again: false,
         })
     }

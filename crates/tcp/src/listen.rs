@@ -60,6 +60,8 @@ pub struct Established {
     pub(crate) stamp_recent: u32,
     /// The round trip of the SYN-ACK, if that is known.
     pub(crate) round_trip: Option<Duration>,
+    /// That which the peer's echo of our timestamp tells, where it is not known.
+    pub(crate) echoed: Option<Duration>,
     /// The SYN-ACK was sent more than once before it was acknowledged.
     pub(crate) answered_again: bool,
 }
@@ -78,8 +80,9 @@ struct Half {
     answered_again: bool,
     /// The handshake is complete but for the text that the listener waits for.
     deferred: bool,
-    /// How long its acknowledgement took, if that is known.
+    /// How long its acknowledgement took, if that is known, and what its echo tells otherwise.
     round_trip: Option<Duration>,
+    echoed: Option<Duration>,
 }
 
 /// The half-open connections of one listener. `K` names a connection: its addresses and ports.
@@ -216,6 +219,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             answered_again: false,
             deferred: false,
             round_trip: None,
+            echoed: None,
         }
     }
 
@@ -279,7 +283,8 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             return Verdict::Act(DROP_FULL);
         }
         if self.defers(now, half, seg) {
-            let half = Half { deferred: true, round_trip: half.round_trip(now), ..*half };
+            let (round_trip, echoed) = half.measured(now, seg);
+            let half = Half { deferred: true, round_trip, echoed, ..*half };
             return Verdict::Keep(ListenAction::Drop(DropReason::Deferred), half);
         }
         Verdict::Remove(ListenAction::Established(half.established(now, seg)))
@@ -393,6 +398,7 @@ impl Half {
 
     fn established(&self, now: Instant, seg: &Segment) -> Established {
         let shift = self.agreed.shifts.map_or(0, |(peer, _)| peer);
+        let (round_trip, echoed) = self.measured(now, seg);
         Established {
             iss: self.iss,
             irs: self.irs,
@@ -400,15 +406,23 @@ impl Half {
             window: u32::from(seg.window) << shift,
             stamp_offset: self.stamps.offset,
             stamp_recent: self.stamps.recent,
-            round_trip: self.round_trip(now),
+            round_trip,
+            echoed,
             answered_again: self.answered_again,
         }
     }
 
-    /// How long its acknowledgement took that comes now, or came before the text that was waited for.
-    fn round_trip(&self, now: Instant) -> Option<Duration> {
-        let now_known = !self.answered_again && !self.deferred;
-        if now_known { Some(now - self.answered_at) } else { self.round_trip }
+    /// How long its acknowledgement took that comes now, or came before the text that was waited for: exactly, or where
+    /// the SYN-ACK was sent again, by the echo of its timestamp.
+    // RFC 6298 §3; RFC 7323 §4.1.
+    fn measured(&self, now: Instant, seg: &Segment) -> (Option<Duration>, Option<Duration>) {
+        if self.deferred {
+            (self.round_trip, self.echoed)
+        } else if self.answered_again {
+            (None, seg.options.timestamp.and_then(|(_, echo)| self.stamps.round_trip(now, echo)))
+        } else {
+            (Some(now - self.answered_at), None)
+        }
     }
 }
 

@@ -363,3 +363,24 @@ fn an_acknowledgement_without_a_good_cookie_is_reset() {
     }
     assert!(matches!(outcome(&mut table, 2, good, 0), ListenAction::Established(_)));
 }
+
+// RFC 6298 §3; RFC 7323 §4.1.
+#[test]
+fn the_round_trip_of_a_syn_ack_that_was_sent_again_is_told_by_its_echo() {
+    let echoed = |timestamp: Option<(u32, u32)>| {
+        let mut table = table(8);
+        let options = Options { timestamp, ..Options::default() };
+        let action = table.on_segment(NOW, 1, &Segment { options, ..syn(100) }, OPEN);
+        assert!(matches!(action, ListenAction::Reply(_)));
+        let now = NOW + Duration::from_secs(1);
+        let (_, reply) = table.on_timeout(now).unwrap();
+        let value = reply.options.timestamp.map(|(value, _)| (56, value));
+        let options = Options { timestamp: value, ..Options::default() };
+        let ack = Segment { options, ..seg(Flags::ACK, 101, reply.seq + 1) };
+        let action = table.on_segment(now + Duration::from_millis(20), 1, &ack, OPEN);
+        let ListenAction::Established(established) = action else { panic!("{action:?}") };
+        (established.round_trip, established.echoed)
+    };
+    assert_eq!(echoed(Some((55, 0))), (None, Some(Duration::from_millis(20))));
+    assert_eq!(echoed(None), (None, None));
+}

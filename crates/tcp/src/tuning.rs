@@ -27,6 +27,9 @@ pub(crate) struct WindowTuning {
 const AHEAD: u32 = 6;
 /// A round trip shorter than this is near by, and measured over this time.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// What is taken for a round trip that was never measured: that of a peer which is only read from, and whose handshake told
+/// nothing.
+const UNKNOWN: Duration = Duration::from_millis(100);
 /// A peer near by is offered so much even so, octets, if its text is read: one flow over a veth comes fastest with it
 /// (29, 38, 43, 40 and 38 Gb/s with 128, 256, 512, 1024 and 4096 KB).
 const NEAR: u32 = 512 << 10;
@@ -48,7 +51,7 @@ impl WindowTuning {
         self.limit = self.limit.min(self.max);
     }
 
-    /// The program has read: in all `consumed` octets, modulo 2³².
+    /// The program has read: in all `consumed` octets, modulo 2³². `rtt` is zero before it was measured.
     #[inline]
     pub(crate) fn on_read(&mut self, now: Instant, rtt: Duration, consumed: u32) {
         if self.since == Instant::FAR {
@@ -58,6 +61,7 @@ impl WindowTuning {
         // What is not read yet is only what somebody says: a negative difference is no reading.
         let read = consumed.wrapping_sub(self.mark).cast_signed().max(0).cast_unsigned();
         let time = now - self.since;
+        let rtt = if rtt.is_zero() { UNKNOWN } else { rtt };
         let is_over = time >= rtt.max(SHORTEST);
         let worth = match rtt < SHORTEST {
             false => read.saturating_mul(AHEAD),
@@ -98,6 +102,19 @@ mod tests {
             tuning.on_read(Instant::from_millis(millis), RTT, consumed);
             assert_eq!(tuning.limit(), limit, "{millis} ms");
         }
+    }
+
+    #[test]
+    fn a_round_trip_that_was_never_measured_is_not_taken_for_a_near_one() {
+        let mut tuning = WindowTuning::new(10_000, 1 << 20);
+        tuning.on_read(Instant::ZERO, Duration::ZERO, 0);
+        for (millis, consumed, limit) in [(50, 10_000, 60_000), (99, 20_000, 120_000), (150, 40_000, 240_000)]
+        {
+            tuning.on_read(Instant::from_millis(millis), Duration::ZERO, consumed);
+            assert_eq!(tuning.limit(), limit, "{millis} ms");
+        }
+        tuning.on_read(Instant::from_millis(249), Duration::ZERO, 79_000);
+        assert_eq!(tuning.limit(), 240_000);
     }
 
     #[test]

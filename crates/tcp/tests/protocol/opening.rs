@@ -89,6 +89,28 @@ fn a_lost_syn_ack_is_repeated_by_the_listener() {
     assert_eq!((pair.client.state(), pair.server.state()), (State::Established, State::Established));
 }
 
+/// It sends nothing, and so is told of a round trip by the handshake alone.
+// RFC 6298 §3; RFC 7323 §4.1.
+#[test]
+fn a_server_that_only_reads_opens_its_window_also_where_its_syn_ack_was_lost() {
+    let read = |config: &Config| {
+        let mut pair = Pair::new(config, Weather::FAIR, 1);
+        pair.to_client.lose = Box::new(|nth, _| nth == 1);
+        pair.client.program.to_write = pattern(2_000_000, 1);
+        pair.drive_for(5 * SECOND);
+        assert_eq!(pair.server.program.received.len(), 2_000_000);
+        (pair.server.connection().info().srtt, pair.server.connection().wanted_window())
+    };
+    let config = Config { initial_rto: 2 * SECOND, ..Config::default() };
+    let (round_trip, window) = read(&config);
+    assert_eq!(round_trip, Duration::from_millis(10));
+    assert!(window > 2 * config.receive_window, "{window}");
+    // Without timestamps nobody knows.
+    let (round_trip, window) = read(&Config { timestamps: false, ..config.clone() });
+    assert_eq!(round_trip, Duration::ZERO);
+    assert!(window > 2 * config.receive_window, "{window}");
+}
+
 // RFC 9293 MUST-11.
 #[test]
 fn a_reset_refuses_the_connection_only_if_it_acknowledges_the_syn() {
@@ -283,6 +305,9 @@ fn a_connection_from_a_cookie_is_a_connection_like_others() {
     assert_eq!(pair.server.program.received.len(), 30_000);
     let info = pair.server.connection().info();
     assert_eq!((info.sack, info.timestamps, info.ecn, info.window_shifts), (true, true, true, (7, 7)));
+    // A cookie remembers no time, but its timestamp says when it left, to 64 ms.
+    let most = Duration::from_millis(10 + 63);
+    assert!((Duration::from_millis(10)..=most).contains(&info.srtt), "{:?}", info.srtt);
     assert!(pair.server.drops.is_empty());
 }
 
