@@ -243,6 +243,10 @@ impl Congestion for Bbr {
         self.model.rate.on_app_limited(pipe);
     }
 
+    fn on_lost_by_timer(&mut self, octets: u32) {
+        self.model.on_lost(octets);
+    }
+
     fn on_delivery(&mut self, delivery: &Delivery) {
         self.mss = delivery.mss.max(1);
         let Some(sample) = self.model.on_delivery(delivery, self.cwnd) else { return };

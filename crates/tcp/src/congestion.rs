@@ -141,6 +141,9 @@ pub trait Congestion {
     /// An acknowledgement delivered something or showed that it was lost.
     fn on_delivery(&mut self, _delivery: &Delivery) {}
 
+    /// A timer, and no acknowledgement, showed that so many octets are lost.
+    fn on_lost_by_timer(&mut self, _octets: u32) {}
+
     /// Whether the window is in slow start.
     fn in_slow_start(&self) -> bool {
         self.window() < self.ssthresh()

@@ -165,7 +165,9 @@ impl Connection {
     /// What was late is now lost (RFC 8985 §6.2, step 5).
     pub(crate) fn on_reordering_timeout(&mut self, now: Instant) -> Progress {
         self.wait(Wait::Timeout, now + self.rto.current());
+        let lost = self.recovery.lost_ever();
         self.detect_losses(now, self.outstanding());
+        self.tell_lost(lost);
         Progress::NONE
     }
 }

@@ -66,6 +66,12 @@ impl Connection {
         delivered
     }
 
+    /// A timer has looked for losses, and `lost` octets had been lost before: what it found comes between two
+    /// acknowledgements, of which each tells its own only.
+    pub(crate) fn tell_lost(&mut self, lost: u32) {
+        self.congestion.on_lost_by_timer(self.recovery.lost_ever().wrapping_sub(lost));
+    }
+
     /// There is nothing to send: rate samples say little of the path until it is over.
     pub(crate) fn note_app_limited(&mut self) {
         let pipe = self.recovery.pipe(self.outstanding());

@@ -122,8 +122,7 @@ impl PathModel {
 
     /// Takes what an acknowledgement says. `None`: nothing arrived of which anything is known.
     pub(crate) fn on_delivery(&mut self, delivery: &Delivery, cwnd: u32) -> Option<RateSample> {
-        self.round_lost += u64::from(delivery.lost);
-        self.loss_events = self.loss_events.saturating_add(u32::from(delivery.lost > 0));
+        self.on_lost(delivery.lost);
         let Delivery { now, delivered, sent_at, .. } = *delivery;
         self.round_start = false;
         let sample = self.rate.on_delivered(now, delivered, sent_at, self.min_rtt())?;
@@ -139,6 +138,12 @@ impl PathModel {
         }
         self.update_extra_acked(now, delivered, cwnd);
         Some(sample)
+    }
+
+    /// So many octets were seen to be lost in this round.
+    pub(crate) fn on_lost(&mut self, octets: u32) {
+        self.round_lost += u64::from(octets);
+        self.loss_events = self.loss_events.saturating_add(u32::from(octets > 0));
     }
 
     /// A new round is counted from here.

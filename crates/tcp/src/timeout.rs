@@ -85,7 +85,9 @@ impl Connection {
         self.start_frto(first);
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
         self.ecn.on_reduced(out.nxt);
+        let lost = self.recovery.lost_ever();
         self.recovery.start_loss(now, self.rto.srtt(), self.rto.current(), out);
+        self.tell_lost(lost);
         self.rto.back_off();
         self.counters.note_timeout(now, first);
         self.wait(Wait::Timeout, now + self.rto.current());

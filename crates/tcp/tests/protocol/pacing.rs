@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Algorithm, Config, Progress};
+use silk_tcp::{Algorithm, Config, Info, Progress};
 
 use crate::growing::{BOTTLENECK, config, goodput};
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
-use crate::solo::{OURS, Solo, ack, plain};
+use crate::solo::{OURS, Solo, ack, plain, sacked, with_sack};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -110,4 +110,65 @@ fn bbr_without_sack_comes_to_an_end() {
         Pair::new(&Config { congestion: Algorithm::Bbr, ..config(Algorithm::Bbr, false) }, lossy, 7);
     pair.client.program.to_write = pattern(1 << 20, 1);
     pair.drive_until(Duration::from_secs(120), |pair| pair.server.program.received.len() == 1 << 20);
+}
+
+/// All that the window lets go is sent; the number after it.
+fn send_all(solo: &mut Solo) -> u32 {
+    solo.write(20_000);
+    let mut end = 0;
+    loop {
+        end = solo.text_sent().last().map_or(end, |(seq, len)| seq + *len as u32);
+        if solo.connection.poll_timeout().is_none_or(|at| at - solo.now >= 10 * MILLI) {
+            return end;
+        }
+        solo.next_timeout();
+    }
+}
+
+/// That is acknowledged after 100 ms.
+fn round(solo: &mut Solo) -> Info {
+    let end = send_all(solo);
+    solo.now += 100 * MILLI;
+    solo.arrive(ack(end)).unwrap();
+    solo.connection.info()
+}
+
+/// BBR cruises: neither faster nor slower than the path was seen to be.
+fn cruising() -> Solo {
+    let config = Config { congestion: Algorithm::Bbr, ..with_sack() };
+    let mut solo = Solo::established_after(&config, 100 * MILLI);
+    let gains = |info: Info| info.model.map_or(0, |model| model.pacing_gain);
+    let seen: Vec<_> = (0..6).map(|_| gains(round(&mut solo))).collect();
+    assert_eq!(seen, [277, 277, 277, 277, 90, 100]);
+    solo
+}
+
+#[test]
+fn bbr_hears_of_losses_that_timers_find() {
+    let window_after = |arrives: bool| {
+        let mut solo = cruising();
+        let (before, first) =
+            (solo.connection.info().cwnd, solo.connection.info().octets_acked as u32 + OURS);
+        let end = send_all(&mut solo);
+        solo.now += 100 * MILLI;
+        // The second segment arrives, or nothing does.
+        if arrives {
+            solo.arrive(sacked(ack(first), &[(first + 1_000, first + 2_000)])).unwrap();
+        }
+        while solo.connection.info().lost == 0 {
+            solo.sent();
+            solo.next_timeout();
+        }
+        assert_eq!(solo.connection.info().timeouts, u32::from(!arrives));
+        assert_eq!(solo.text_sent()[0], (first, 1_000));
+        solo.now += 100 * MILLI;
+        solo.arrive(ack(end)).unwrap();
+        (0..3).for_each(|_| _ = round(&mut solo));
+        (before, solo.connection.info().cwnd)
+    };
+    for arrives in [true, false] {
+        let (before, after) = window_after(arrives);
+        // BBR.Beta.
+        assert!(after < before * 8 / 10, "{arrives}: {before}, then {after}");
+    }
 }
