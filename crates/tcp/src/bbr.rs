@@ -253,7 +253,7 @@ impl Congestion for Bbr {
         self.rounds_since_probe += u64::from(self.model.round_start);
         self.check_full_bw(sample.app_limited);
         self.check_startup(sample.in_flight);
-        self.adapt_upper_bound(delivery, sample.in_flight);
+        self.adapt_upper_bound(delivery, sample);
         self.update_cycle(delivery);
         if self.model.round_start {
             self.model.end_round(!self.is_probing(), self.cwnd);

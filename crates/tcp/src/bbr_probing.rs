@@ -9,6 +9,7 @@ use silk_instant::Instant;
 use crate::bbr::{Bbr, Phase};
 use crate::congestion::Delivery;
 use crate::path_model::percent;
+use crate::rate::RateSample;
 
 /// BBR.ProbeRTTDuration.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
@@ -37,6 +38,14 @@ impl Bbr {
         now - self.cycle_start > self.probe_wait || self.rounds_since_probe >= segments.min(MOST_ROUNDS)
     }
 
+    /// Whether the window was full until now, and is as large as the upper bound lets it be. Near by up to a third of it
+    /// stands open until that is worth a transmission.
+    fn is_held_by_upper_bound(&self, delivery: &Delivery) -> bool {
+        let Delivery { delivered, lost, pipe, mss, .. } = *delivery;
+        let in_network = [delivered, lost, mss].into_iter().fold(pipe, u32::saturating_add);
+        in_network > self.cwnd - self.cwnd / 3 && u64::from(self.cwnd) >= self.model.inflight_hi
+    }
+
     /// The wait is of two to three seconds, unlike other flows'. What is random in it is the
     /// connection's numbers.
     fn start_down(&mut self, delivery: &Delivery) {
@@ -62,8 +71,10 @@ impl Bbr {
         self.phase = Phase::ProbeUp;
     }
 
-    /// BBRAdaptUpperBounds() (§4.5.6.2).
-    pub(crate) fn adapt_upper_bound(&mut self, delivery: &Delivery, in_flight: u32) {
+    /// BBRAdaptUpperBounds() (§4.5.6.2), and BBRIsTimeToGoDown(): while it is the bound that holds the flow back, which the
+    /// ascent moves, the bandwidth was not seen to be all that there is.
+    pub(crate) fn adapt_upper_bound(&mut self, delivery: &Delivery, sample: RateSample) {
+        let RateSample { in_flight, rate, .. } = sample;
         if self.model.loses_too_much(in_flight) {
             if matches!(self.phase, Phase::ProbeRefill | Phase::ProbeUp) {
                 self.model.lower_inflight_hi(in_flight);
@@ -75,7 +86,9 @@ impl Bbr {
             return;
         }
         self.model.inflight_hi = self.model.inflight_hi.max(u64::from(in_flight));
-        if self.phase == Phase::ProbeUp && u64::from(self.cwnd) >= self.model.inflight_hi {
+        if self.phase == Phase::ProbeUp && self.is_held_by_upper_bound(delivery) {
+            self.reset_full_bw();
+            self.full_bw = rate;
             self.ascend(delivery.delivered);
         }
     }

@@ -18,11 +18,19 @@ impl Rounds {
 
     /// Sends and delivers ten segments; answers the phase after that.
     fn round(&mut self, rtt: Duration, lost: u32) -> Phase {
+        self.round_of(10 * MSS, rtt, lost)
+    }
+
+    /// The same with as many as the window lets go.
+    fn fill(&mut self, lost: u32) -> Phase {
+        self.round_of(self.bbr.cwnd, RTT, lost)
+    }
+
+    fn round_of(&mut self, delivered: u32, rtt: Duration, lost: u32) -> Phase {
         let sent_at = self.now;
-        self.bbr.on_sent(sent_at, 0, 10 * MSS);
+        self.bbr.on_sent(sent_at, 0, delivered);
         self.now += rtt;
-        let delivery =
-            Delivery { now: self.now, delivered: 10 * MSS, lost, sent_at, rtt, pipe: 0, mss: MSS, seed: 7 };
+        let delivery = Delivery { now: self.now, delivered, lost, sent_at, rtt, pipe: 0, mss: MSS, seed: 7 };
         self.bbr.on_delivery(&delivery);
         self.bbr.phase
     }
@@ -72,6 +80,27 @@ fn a_probe_for_bandwidth_follows_and_ends() {
     let cycle = [Phase::ProbeCruise, Phase::ProbeRefill, Phase::ProbeUp, Phase::ProbeDown];
     assert_eq!(seen[..2], [Phase::Startup, Phase::ProbeDown]);
     assert_eq!(seen[2..6], cycle);
+}
+
+#[test]
+fn a_probe_goes_on_while_only_its_own_bound_holds_it_back() {
+    let mut rounds = Rounds::new();
+    while rounds.round(RTT, 0) != Phase::ProbeRefill {}
+    rounds.bbr.model.inflight_hi = u64::from(100 * MSS);
+    rounds.bbr.cwnd = 100 * MSS;
+    // The path has come to take whatever is sent.
+    let mut bounds = alloc::vec![];
+    for _ in 0..8 {
+        assert_eq!(rounds.fill(0), Phase::ProbeUp);
+        bounds.push(rounds.bbr.model.inflight_hi / u64::from(MSS));
+    }
+    assert_eq!(bounds, [100, 102, 106, 114, 130, 162, 226, 354]);
+    // A program with little to send is no reason.
+    let little = rounds.bbr.cwnd / 2;
+    rounds.round_of(little, RTT, 0);
+    assert_eq!(rounds.bbr.model.inflight_hi, u64::from(354 * MSS));
+    // With nothing in the network the queue is drained at once.
+    assert_eq!(rounds.fill(20 * MSS), Phase::ProbeCruise);
 }
 
 #[test]
