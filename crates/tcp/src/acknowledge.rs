@@ -173,6 +173,9 @@ impl Connection {
         let out = self.outstanding();
         let echo = self.stamps.echo(seg.options.timestamp);
         let arrived = self.recovery.on_ack(now, echo, octets, out);
+        if phase == Phase::Loss && self.recovery.phase() == Phase::Open {
+            self.congestion.on_recovered();
+        }
         if let Some(sending) = arrived {
             self.measure(now, sending, seg);
             if self.undo.is_some() {

@@ -243,6 +243,19 @@ impl Congestion for Bbr {
         self.model.rate.on_app_limited(pipe);
     }
 
+    /// BBRRestoreCwnd() (§4.6.4.4); the look for the round trip does it at its own end.
+    fn on_recovered(&mut self) {
+        if self.phase != Phase::ProbeRtt {
+            self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
+        }
+    }
+
+    /// BBRHandleSpuriousLossDetection(): the round lost nothing, and the window is what it was.
+    fn on_spurious(&mut self) {
+        self.model.forgive_round();
+        self.on_recovered();
+    }
+
     fn on_lost_by_timer(&mut self, octets: u32) {
         self.model.on_lost(octets);
     }

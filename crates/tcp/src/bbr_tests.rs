@@ -150,6 +150,9 @@ fn a_time_out_leaves_one_segment_and_forgets_nothing() {
     let before = rounds.bbr.window();
     rounds.bbr.on_timeout(10 * MSS, MSS, true);
     assert_eq!(rounds.bbr.window(), MSS);
+    let mut recovered = rounds.bbr.clone();
+    recovered.on_recovered();
+    assert_eq!(recovered.window(), before);
     (0..3).for_each(|_| _ = rounds.round(RTT, 0));
     assert_eq!(rounds.bbr.window(), before);
 }

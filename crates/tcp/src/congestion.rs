@@ -144,6 +144,11 @@ pub trait Congestion {
     /// A timer, and no acknowledgement, showed that so many octets are lost.
     fn on_lost_by_timer(&mut self, _octets: u32) {}
 
+    /// What was lost with a time-out is repaired.
+    fn on_recovered(&mut self) {}
+    /// The time-out, or what was taken for a loss, was a mistake.
+    fn on_spurious(&mut self) {}
+
     /// Whether the window is in slow start.
     fn in_slow_start(&self) -> bool {
         self.window() < self.ssthresh()

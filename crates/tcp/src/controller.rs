@@ -142,6 +142,12 @@ impl Congestion for Controller {
     fn on_delivery(&mut self, delivery: &Delivery) {
         self.inner_mut().on_delivery(delivery);
     }
+    fn on_recovered(&mut self) {
+        self.inner_mut().on_recovered();
+    }
+    fn on_spurious(&mut self) {
+        self.inner_mut().on_spurious();
+    }
     fn on_lost_by_timer(&mut self, octets: u32) {
         self.inner_mut().on_lost_by_timer(octets);
     }

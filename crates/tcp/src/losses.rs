@@ -59,7 +59,7 @@ impl Connection {
             self.start_fast(now, out);
         } else if detected.repair_lost && self.recovery.phase() == Phase::Fast {
             // A retransmission that is lost is a second sign of congestion (RFC 5681 §4.3).
-            self.remember_for_undo();
+            self.remember_for_undo(false);
             self.reduce(out);
             self.recovery.start_fast(now, out);
         }
@@ -71,7 +71,7 @@ impl Connection {
     }
 
     fn start_fast(&mut self, now: Instant, out: Outstanding) {
-        self.remember_for_undo();
+        self.remember_for_undo(false);
         self.reduce(out);
         self.recovery.start_fast(now, out);
         let fast_recoveries = &mut self.counters.mishaps().fast_recoveries;

@@ -146,6 +146,11 @@ impl PathModel {
         self.loss_events = self.loss_events.saturating_add(u32::from(octets > 0));
     }
 
+    /// Nothing was lost in this round after all.
+    pub(crate) fn forgive_round(&mut self) {
+        (self.round_lost, self.loss_events) = (0, 0);
+    }
+
     /// A new round is counted from here.
     pub(crate) fn start_round(&mut self) {
         self.next_round_delivered = self.rate.delivered();
@@ -166,7 +171,7 @@ impl PathModel {
             self.inflight_lo = self.inflight_latest.max(percent(inflight, BETA));
         }
         (self.bw_latest, self.inflight_latest) = (0, 0);
-        (self.round_lost, self.loss_events) = (0, 0);
+        self.forgive_round();
     }
 
     /// BBRResetLowerBounds().

@@ -80,7 +80,7 @@ impl Connection {
         }
         // Of a series of time-outs the first is what may have been a mistake.
         if first || self.recovery.phase() != Phase::Loss {
-            self.remember_for_undo();
+            self.remember_for_undo(true);
         }
         self.start_frto(first);
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);

@@ -21,8 +21,8 @@ use crate::seq::SeqNumber;
 /// What is remembered while a recovery may turn out not to be needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
-    /// Congestion control as it was before.
-    before: Controller,
+    /// Congestion control as it was before. None where it has a model of the path, which knows by itself what it was.
+    before: Option<Controller>,
     /// RetransmitTS (RFC 3522 §3.2, step 2): when something was first sent again.
     first_again: Option<Instant>,
     /// SND.UNA and SND.NXT when it began: what is sent again lies between them.
@@ -41,12 +41,13 @@ pub(crate) struct Undo {
 impl Connection {
     /// A recovery begins; what follows reduces the window. A second reason for one ends the hope
     /// that the first was a mistake.
-    pub(crate) fn remember_for_undo(&mut self) {
+    pub(crate) fn remember_for_undo(&mut self, timed_out: bool) {
         let first = self.recovery.phase() == Phase::Open;
-        // A controller with a model of the path does not take a loss for more than it is.
-        let may = first && !self.congestion.models_the_path();
-        self.undo = may.then(|| {
-            let (before, range) = (self.congestion.clone(), (self.snd.una, self.snd.nxt));
+        // A controller with a model of the path does not take a loss for more than it is, but a time-out.
+        let knows = self.congestion.models_the_path();
+        self.undo = (first && (timed_out || !knows)).then(|| {
+            let before = (!knows).then(|| self.congestion.clone());
+            let range = (self.snd.una, self.snd.nxt);
             Box::new(Undo {
                 before,
                 first_again: None,
@@ -114,12 +115,15 @@ impl Connection {
     /// round trip is measured: this one may be the wait for a lost acknowledgement (`measure`).
     // RFC 9438 §4.9.2.
     pub(crate) fn undo_recovery(&mut self) {
-        let Some(mut undo) = self.undo.take() else { return };
-        // Its time starts again: what passed meanwhile was no congestion avoidance.
-        undo.before.on_idle(u32::MAX);
-        if undo.before.window() > self.congestion.window() {
-            self.congestion = undo.before;
+        let Some(undo) = self.undo.take() else { return };
+        if let Some(mut before) = undo.before {
+            // Its time starts again: what passed meanwhile was no congestion avoidance.
+            before.on_idle(u32::MAX);
+            if before.window() > self.congestion.window() {
+                self.congestion = before;
+            }
         }
+        self.congestion.on_spurious();
         self.recovery.forgive();
         let undone = &mut self.counters.mishaps().undone;
         *undone = undone.wrapping_add(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Algorithm, Config, Info, Progress};
+use silk_tcp::{Algorithm, Config, Info, Progress, Repair};
 
 use crate::growing::{BOTTLENECK, config, goodput};
 use crate::link::Weather;
@@ -171,4 +171,42 @@ fn bbr_hears_of_losses_that_timers_find() {
         // BBR.Beta.
         assert!(after < before * 8 / 10, "{arrives}: {before}, then {after}");
     }
+}
+
+/// The time-out comes with all that the window let go outstanding; the windows before it, and the first and the last number.
+fn time_out(solo: &mut Solo) -> (u32, u32, u32) {
+    let (before, first) = (solo.connection.info().cwnd, solo.connection.info().octets_acked as u32 + OURS);
+    let end = send_all(solo);
+    while solo.connection.info().timeouts == 0 {
+        solo.sent();
+        solo.next_timeout();
+    }
+    assert_eq!((solo.text_sent(), solo.connection.info().cwnd), (vec![(first, 1_000)], 1_000));
+    (before, first, end)
+}
+
+#[test]
+fn when_a_time_out_is_repaired_bbr_has_its_window_again_but_for_what_the_losses_cost() {
+    let mut solo = cruising();
+    let (before, _, end) = time_out(&mut solo);
+    solo.now += 100 * MILLI;
+    solo.arrive(ack(end)).unwrap();
+    let info = solo.connection.info();
+    // BBR.Beta.
+    assert_eq!((info.repair, info.cwnd), (Repair::Open, before * 7 / 10));
+}
+
+#[test]
+fn a_time_out_that_was_only_a_delay_costs_bbr_nothing() {
+    let mut solo = cruising();
+    let (before, first, _) = time_out(&mut solo);
+    // Acknowledgements go on for text that was not sent again (RFC 5682).
+    solo.now += 10 * MILLI;
+    solo.arrive(ack(first + 1_000)).unwrap();
+    solo.sent();
+    solo.arrive(ack(first + 2_000)).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, info.repair, info.lost), (1, Repair::Open, 0));
+    assert!(info.cwnd >= before, "{before}, then {info:?}");
+    assert!(solo.text_sent().iter().all(|(seq, _)| *seq > first + 2_000), "nothing is sent again");
 }
