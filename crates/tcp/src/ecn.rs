@@ -1,6 +1,7 @@
 //! Explicit congestion notification (RFC 3168): routers mark packets instead of dropping them, the
 //! receiver echoes the mark until the sender says that it has slowed down. New text alone is sent
-//! as capable: not what is sent again, no probes, no acknowledgements, no SYNs (§6.1.4 to §6.1.6).
+//! as capable: not what is sent again, no probes, no acknowledgements, no SYNs (§6.1.4 to §6.1.6), and
+//! nothing of a connection with BBR, which has no answer to a mark. The peer's marks are echoed there, too.
 //! Whether it is used is agreed on by the SYNs; by default we agree when asked and never ask.
 
 use crate::codepoint::Codepoint;
@@ -140,7 +141,7 @@ impl Notification {
         if core::mem::take(&mut self.reduced) { Flags::CWR } else { Flags::NONE }
     }
 
-    /// The codepoint of a transmission; `fresh` when it is text that was never sent.
+    /// The codepoint of a transmission; `fresh` when it is text that was never sent, of a connection that heeds marks.
     // RFC 3168 §6.1.2, §6.1.5.
     pub(crate) const fn codepoint(&self, fresh: bool) -> Codepoint {
         if matches!(self.agreed, Use::Fully) && fresh { Codepoint::Ect0 } else { Codepoint::NotEct }

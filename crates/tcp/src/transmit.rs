@@ -8,6 +8,7 @@ use silk_instant::Instant;
 use crate::buffer::{RecvBuffer, SendBuffer};
 use crate::choose::Text;
 use crate::codepoint::Codepoint;
+use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed};
 use crate::options::{Options, SackBlocks};
 use crate::segment::{Flags, Header, Transmit};
@@ -159,7 +160,15 @@ impl Connection {
         let header = self.header(now, rx, text.seq, flags);
         self.note_sent(now, text);
         let gso_size = if text.len > text.mss { text.mss as u16 } else { 0 };
-        Transmit { header, offset, len, gso_size, ecn: self.ecn.codepoint(fresh) }
+        let ecn = self.ecn.codepoint(fresh && self.heeds_marks());
+        Transmit { header, offset, len, gso_size, ecn }
+    }
+
+    /// Whether congestion control answers a mark as it answers a loss. One with a model of the path goes by how much of a
+    /// round is lost, which a mark does not tell: from it a full queue has to drop.
+    // RFC 3168 §6.1.2.
+    fn heeds_marks(&self) -> bool {
+        !self.congestion.models_the_path()
     }
 
     fn note_sent(&mut self, now: Instant, text: Text) {

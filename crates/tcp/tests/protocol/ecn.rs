@@ -144,6 +144,25 @@ fn only_new_text_is_capable() {
 
 // RFC 3168 §6.1.2.
 #[test]
+fn who_has_no_answer_to_a_mark_asks_for_none_but_echoes_the_peers() {
+    let config = Config { ecn: Ecn::Ask, congestion: Algorithm::Bbr, ..plain() };
+    let mut solo = Solo::established(&config);
+    solo.write(3_000);
+    assert!(solo.connection.info().ecn);
+    let codepoints = |solo: &mut Solo| solo.sent().iter().map(|transmit| transmit.ecn).collect::<Vec<_>>();
+    assert_eq!(codepoints(&mut solo), [Codepoint::NotEct; 3]);
+    solo.arrive(Segment { ecn: Codepoint::Ce, ..text(THEIRS, b"a") }).unwrap();
+    solo.after(50 * MILLI);
+    assert_eq!(solo.flags_sent(), [Flags::ACK | Flags::ECE]);
+    // With another algorithm it asks.
+    solo.connection.set_congestion(Algorithm::Reno);
+    solo.arrive(Segment { seq: SeqNumber::new(THEIRS + 1), ..ack(OURS + 3_000) }).unwrap();
+    solo.write(1_000);
+    assert_eq!(codepoints(&mut solo), [Codepoint::Ect0]);
+}
+
+// RFC 3168 §6.1.2.
+#[test]
 fn an_echo_reduces_the_window_once_in_a_round_trip_and_is_confirmed() {
     let mut solo = ten_outstanding();
     solo.offload = 65_000;
