@@ -83,6 +83,8 @@ impl HyStart {
 
     /// An acknowledgement found more window than was needed.
     pub(crate) fn on_spare_ack(&mut self, acked: &Acked, window: u32) {
+        // Kept near, so that it never comes to lie half the circle away.
+        self.window_end = self.window_end.max(acked.una);
         if let Some(round_trip) = acked.rtt {
             self.train.heard(window, round_trip);
         }
@@ -222,6 +224,19 @@ mod tests {
         assert_eq!([slows_down(1, 4), slows_down(1, 5)], [false, true]);
         assert_eq!([slows_down(80, 89), slows_down(80, 90)], [false, true]);
         assert_eq!([slows_down(400, 415), slows_down(400, 416)], [false, true]);
+    }
+
+    #[test]
+    fn a_round_ends_also_when_gigabytes_were_sent_since_that_left_window_to_spare() {
+        let mut rounds = Rounds::new();
+        rounds.round(50);
+        for _ in 0..3 {
+            rounds.1 = rounds.1.wrapping_add(1 << 30);
+            let spare = Acked { una: SeqNumber::new(rounds.1), limited: false, ..acked(MSS, MSS) };
+            rounds.0.on_spare_ack(&spare, 10 * MSS);
+        }
+        let slower = rounds.round(57);
+        assert_eq!((slower[6], slower[7]), (Some(MSS), Some(MSS / 4)));
     }
 
     // RFC 9406 §4.3.
