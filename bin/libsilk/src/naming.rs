@@ -87,7 +87,11 @@ pub unsafe fn bind(
         return unsafe { named_path::build(socket, turn, addr, len) };
     }
     // SAFETY: as the caller promises. What is no address is Linux's to refuse.
-    let Ok(local) = (unsafe { named(socket, addr, len, false) }) else { return Ok(Server::Linux) };
+    let Ok(local) =
+        (unsafe { named(socket, addr, len, false).or_else(|_| any_without_family(socket, addr, len)) })
+    else {
+        return Ok(Server::Linux);
+    };
     if !join(socket)? {
         return Ok(Server::Linux);
     }
@@ -115,6 +119,21 @@ pub unsafe fn named(
     let six = i32::from(family) == libc::AF_INET6;
     let fits = six == socket.is(shape::INET6) || (!six && takes_both);
     if fits { Ok(address) } else { Err(libc::EAFNOSUPPORT) }
+}
+
+/// Every address of IPv4 where the program has left the family out, as old ones do and Linux understands.
+///
+/// # Safety
+/// As [`address::parse`].
+unsafe fn any_without_family(socket: &Socket, addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr> {
+    // SAFETY: as the caller promises.
+    let address = unsafe {
+        match address::is_of(libc::AF_UNSPEC, addr, len) && !socket.is(shape::INET6) {
+            true => address::parse_as_ip4(addr, len)?,
+            false => return Err(libc::EAFNOSUPPORT),
+        }
+    };
+    if address.ip().is_unspecified() { Ok(address) } else { Err(libc::EAFNOSUPPORT) }
 }
 
 fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {

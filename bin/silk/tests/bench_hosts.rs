@@ -1,5 +1,5 @@
-//! `silk bench tcp` on real hosts: it answers for both systems, and when a server hangs it keeps what there
-//! is to be seen and ends with an error that says where. No figure is looked at: the machine may be busy.
+//! `silk bench tcp` and `silk bench web` on real hosts: they answer for all systems, and when a server hangs the first keeps what
+//! there is to be seen and ends with an error that says where. No figure is looked at: the machine may be busy.
 //!
 //! Apart from all other tests with hosts, which run one after this: it sends all that can be sent, and the queue of a CPU in which
 //! Linux then finds no room is that of all hosts of the machine. Beside it others lost datagrams, over silk and over Linux.
@@ -57,6 +57,57 @@ fn both_systems_answer_and_are_compared() {
     let judged: Vec<&Value> = results["comparisons"].as_array().unwrap().iter().collect();
     assert!(judged.iter().any(|one| one["row"] == "send" && one["against"] == "linux"), "{judged:?}");
     assert!(results.get("incomplete").is_none(), "{results}");
+}
+
+#[test]
+fn the_rows_of_much_work_answer_for_both_systems_too() {
+    let Some(()) = can_run() else { return };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = TempDir::new().unwrap();
+    let json = folder.path().join("tcp.json");
+    let done = said(&mut bench("receive,opening,syn-flood", &json));
+    assert!(done.ok, "{}", done.errors);
+    let results: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let all = results["measurements"].as_array().unwrap();
+    for row in ["receive", "opening", "syn-flood"] {
+        let of = |system: &str| {
+            let mut own = all.iter().filter(|one| one["row"] == row && one["system"] == system);
+            own.any(|one| one["value"].as_f64().is_some_and(|value| value > 0.0))
+        };
+        assert!(of("linux") && of("silk"), "{row}: {results}");
+    }
+    assert!(results.get("incomplete").is_none(), "{results}");
+}
+
+/// Every system answers every request, in every phase; the page and the tables are made.
+#[test]
+fn the_web_experiment_has_no_failures_and_tells_of_every_system() {
+    let Some(()) = can_run() else { return };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = TempDir::new().unwrap();
+    let [json, page] = ["web.json", "web.html"].map(|name| folder.path().join(name));
+    let systems = ["linux", "haproxy", "silk-equal", "silk-extended", "silk-queues"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+    command.args(["bench", "web", "--sizes", "1", "--clients", "0,2", "--rounds", "1", "--seconds", "1"]);
+    let done = said(
+        command.args(["--systems", &systems.join(",")]).arg("--json").arg(&json).arg("--html").arg(&page),
+    );
+    assert!(done.ok, "{}", done.errors);
+    let results: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let cells = results["cells"].as_array().unwrap();
+    assert!(cells.iter().all(|cell| cell["failed"] == 0), "{cells:?}");
+    for system in systems {
+        for clients in [0, 2] {
+            let mut own = cells.iter().filter(|cell| cell["system"] == system && cell["clients"] == clients);
+            let answered =
+                |cell: &Value| cell["preferred_us"]["mean"].as_f64().is_some_and(|mean| mean > 0.0);
+            assert!(own.any(answered), "{system} {clients}: {cells:?}");
+        }
+    }
+    let table = String::from_utf8(done.bytes).unwrap();
+    assert!(table.contains("preferred mean beside a flood"), "{table}");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<svg") && systems.iter().all(|system| page.contains(system)));
 }
 
 #[test]

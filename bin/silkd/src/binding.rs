@@ -45,23 +45,26 @@ impl From<IpAddr> for Place {
 /// Which sockets one lets have its port beside it: those that want this too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// `SO_REUSEPORT`: they share those who come.
+    /// `SO_REUSEPORT`: they share those who come, if they are one user's. Another's could take what is not for him.
     pub port: bool,
     /// `SO_REUSEADDR`: of streams all may be bound as long as none listens; of datagrams, the latest hears whom no
     /// other is connected to.
     pub address: bool,
+    /// Whose it is, as far as the kernel says.
+    pub user: Option<u32>,
 }
 
 impl From<bool> for Share {
     fn from(port: bool) -> Self {
-        Self { port, address: false }
+        Self { port, ..Self::default() }
     }
 }
 
 impl Share {
     /// What both want.
     pub fn and(self, other: Self) -> Self {
-        Self { port: self.port && other.port, address: self.address && other.address }
+        let port = self.port && other.port && self.user == other.user;
+        Self { port, address: self.address && other.address, user: self.user }
     }
 
     /// How sockets share a port then.

@@ -68,6 +68,8 @@ pub struct Received<M> {
     pub descriptors: Vec<OwnedFd>,
     /// The sender's process id as the kernel vouches for it, where the receiver asked for it.
     pub pid: Option<u32>,
+    /// The user that it acts as, in the same way.
+    pub user: Option<u32>,
 }
 
 /// One end of a conversation.
@@ -208,12 +210,13 @@ impl Lifeline {
                 Ok(got) => break got.bytes,
             }
         };
-        let (mut descriptors, mut pid) = (Vec::new(), None);
+        let (mut descriptors, mut pid, mut user) = (Vec::new(), None, None);
         for part in ancillary.drain() {
             match part {
                 RecvAncillaryMessage::ScmRights(fds) => descriptors.extend(fds),
                 RecvAncillaryMessage::ScmCredentials(cred) => {
                     pid = u32::try_from(cred.pid.as_raw_nonzero().get()).ok();
+                    user = Some(cred.uid.as_raw());
                 }
                 _ => {}
             }
@@ -222,7 +225,7 @@ impl Lifeline {
             return Err(WireError::HungUp);
         }
         match postcard::from_bytes(&bytes[..length]) {
-            Ok(message) => Ok(Received { message, descriptors, pid }),
+            Ok(message) => Ok(Received { message, descriptors, pid, user }),
             Err(_) => Err(WireError::Malformed(descriptors)),
         }
     }
@@ -290,6 +293,7 @@ mod tests {
         assert_eq!(got.message, Request::Bell);
         assert_eq!(got.descriptors.len(), 1);
         assert_eq!(got.pid, Some(std::process::id()));
+        assert_eq!(got.user, Some(rustix::process::geteuid().as_raw()));
     }
 
     #[test]

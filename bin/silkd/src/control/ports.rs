@@ -213,8 +213,8 @@ impl Ports {
     /// `EADDRINUSE` where another does, unless both share who comes.
     pub fn listen(&mut self, held: &Held) -> Result<(), Refusal> {
         for key in held.keys() {
-            let shares = self.taken.get(&key).is_some_and(|own| own.shared.port);
-            if self.rivals(key).any(|taken| taken.listening > 0 && !(shares && taken.shared.port)) {
+            let own = self.taken.get(&key).map_or_else(Share::default, |own| own.shared);
+            if self.rivals(key).any(|taken| taken.listening > 0 && !own.and(taken.shared).port) {
                 return Err(in_use(held.port, "another socket listens at it"));
             }
         }

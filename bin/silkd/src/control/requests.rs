@@ -27,6 +27,7 @@ impl Server {
             match self.ringing.during(|| peer.line.try_receive::<Request>()) {
                 Ok(got) => {
                     peer.pid = got.pid.or(peer.pid);
+                    peer.user = got.user.or(peer.user);
                     if let (Some(pid), Some((family, Member::Process(process)))) = (got.pid, peer.member) {
                         let family = self.families.get_mut(&family);
                         if let Some(known) = family.and_then(|f| f.processes.get_mut(&process)) {
@@ -172,7 +173,8 @@ impl Server {
                 return None;
             }
             Request::Bind { kind, local, reuse_address, reuse_port, only_v6 } => {
-                let share = Share { port: reuse_port, address: reuse_address };
+                let user = self.peers.get(&number).and_then(|peer| peer.user);
+                let share = Share { port: reuse_port, address: reuse_address, user };
                 let bind = |server: &mut Self, answer: &_| {
                     server.bind(family, process, kind, (local, only_v6), share, answer)
                 };

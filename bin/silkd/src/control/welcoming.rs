@@ -58,8 +58,10 @@ impl Server {
         let number = self.next_peer;
         self.next_peer += 1;
         let is_heard = line.vouch().and_then(|()| self.watch(line.as_fd(), number)).is_ok();
-        self.peers
-            .insert(number, Peer { line, member, pid: None, owed: VecDeque::new(), sends_unasked: false });
+        self.peers.insert(
+            number,
+            Peer { line, member, pid: None, user: None, owed: VecDeque::new(), sends_unasked: false },
+        );
         if !is_heard {
             self.hang_up(number);
         }

@@ -74,7 +74,10 @@ impl HostSocket for LinuxSocket {
             Bell::Cork(cork) => sockopt::set_tcp_cork(socket, cork != Cork::Out),
             Bell::KeepAlive(keep) => set_keepalive(socket, keep),
             Bell::Wishes(wishes) => set_wishes(socket, &wishes),
-            Bell::Service(bits) => sockopt::set_ip_tos(socket, bits),
+            // The peer is of one IP, and what is for the other Linux keeps for nothing.
+            Bell::Service(bits) => {
+                sockopt::set_ip_tos(socket, bits).and(sockopt::set_ipv6_tclass(socket, bits.into()))
+            }
             _ => Ok(()),
         };
     }
@@ -288,6 +291,10 @@ fn set_wishes(socket: &OwnedFd, wishes: &Wishes) -> Result<(), Errno> {
     if let Some(ttl) = wishes.ttl {
         sockopt::set_ip_ttl(socket, ttl.into())?;
     }
+    if let Some(hops) = wishes.hops {
+        // A socket of IPv4 has none.
+        let _ = sockopt::set_ipv6_unicast_hops(socket, Some(hops));
+    }
     if wishes.quick_ack {
         sockopt::set_tcp_quickack(socket, true)?;
     }
@@ -457,6 +464,14 @@ mod tests {
         assert_eq!(sockopt::tcp_keepcnt(fd), Ok(3));
         assert_eq!(sockopt::ip_tos(fd), Ok(0x48));
         assert_eq!((sockopt::tcp_user_timeout(fd), sockopt::ip_ttl(fd)), (Ok(7_000), Ok(9)));
+        let six =
+            rustix::net::socket(AddressFamily::INET6, rustix::net::SocketType::STREAM, None)
+                .unwrap();
+        let mut socket = LinuxSocket(Arc::new(six));
+        socket.set(Bell::Service(0x48));
+        socket.set(Bell::Wishes(Wishes { hops: Some(9), ..Wishes::default() }));
+        let fd = &socket.0;
+        assert_eq!((sockopt::ipv6_tclass(fd), sockopt::ipv6_unicast_hops(fd)), (Ok(0x48), Ok(9)));
     }
 
     #[test]

@@ -230,6 +230,28 @@ def mapped_addresses(w):
 
 
 @case
+def without_a_family(w):
+    """As old programs name any address: over IPv4 it is one."""
+    for what, kind in (("stream", socket.SOCK_STREAM), ("datagrams", socket.SOCK_DGRAM)):
+        port, end = w.port(), socket.socket(w.family, kind)
+        name = struct.pack("!HH24x", socket.AF_UNSPEC, port)
+        w.result(f"bind, {what}", answer(C.bind(end.fileno(), name, 28)))
+        w.result(f"the port, {what}", end.getsockname()[1] == port)
+        named = socket.inet_pton(w.family, w.own)
+        refused = struct.pack("!HH", socket.AF_UNSPEC, w.port()) + named.ljust(24, b"\0")
+        w.result(f"one address, {what}", answer(C.bind(socket.socket(w.family, kind).fileno(), refused, 28)))
+        if w.family == socket.AF_INET and kind == socket.SOCK_STREAM:
+            w.result("listen", attempt(end.listen))
+            settle()
+            w.peer.do(f"e = socket.create_connection((%r, {port}))" % w.own)
+            w.result("accept", readable(end))
+        elif w.family == socket.AF_INET:
+            settle()
+            w.peer.do(f"u = socket.socket(family, socket.SOCK_DGRAM); u.sendto(b'hello', (%r, {port}))" % w.own)
+            w.result("recv", outcome_of(*blocked(end.recv, 100), SURELY))
+
+
+@case
 def bind_after_a_failure(w):
     end = w.tcp()
     w.result("connect", attempt(end.connect, (w.there, 1)))

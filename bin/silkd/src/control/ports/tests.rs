@@ -17,10 +17,10 @@ const ANY_SIX: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 /// What a socket wants: nothing, `SO_REUSEPORT`, `SO_REUSEADDR`, both.
 const WISHES: [Share; 4] = [
-    Share { port: false, address: false },
-    Share { port: true, address: false },
-    Share { port: false, address: true },
-    Share { port: true, address: true },
+    Share { port: false, address: false, user: None },
+    Share { port: true, address: false, user: None },
+    Share { port: false, address: true, user: None },
+    Share { port: true, address: true, user: None },
 ];
 
 /// Takes a port at one address of Linux's.
@@ -47,6 +47,26 @@ fn a_port_of_ours_is_refused_to_linux_and_the_other_way_round() {
     let linux = std::net::UdpSocket::bind((HERE, 0)).unwrap();
     let taken = linux.local_addr().unwrap().port();
     assert!(is_in_use(take(&mut ports, Kind::Datagram, HERE, taken, false)));
+}
+
+/// Else a user could take a part of the connections of another's server (Linux, `inet_csk_bind_conflict`).
+#[test]
+fn a_port_is_shared_by_programs_of_one_user() {
+    let of = |user| Share { port: true, address: false, user: Some(user) };
+    for kind in [Kind::Stream, Kind::Datagram] {
+        let mut ports = Ports::default();
+        let held = take(&mut ports, kind, HERE, 0, of(7)).unwrap();
+        assert!(is_in_use(take(&mut ports, kind, HERE, held.port, of(8))));
+        assert_eq!(take(&mut ports, kind, HERE, held.port, of(7)), Ok(held));
+        assert!(is_in_use(take(&mut ports, kind, HERE, held.port, of(8))));
+    }
+    // Bound beside each other by SO_REUSEADDR, and only one may listen.
+    let of = |user| Share { port: true, address: true, user: Some(user) };
+    let mut ports = Ports::default();
+    let held = take(&mut ports, Kind::Stream, HERE, 0, of(7)).unwrap();
+    assert_eq!(take(&mut ports, Kind::Stream, HERE, held.port, of(8)), Ok(held));
+    assert!(ports.listen(&held).is_ok());
+    assert!(ports.listen(&held).is_err_and(|refusal| refusal.errno == libc::EADDRINUSE));
 }
 
 #[test]
