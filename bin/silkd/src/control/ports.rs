@@ -271,17 +271,23 @@ impl Ports {
             if taken.users == 0
                 && let Some(mut taken) = self.taken.remove(&key)
             {
+                // One may hold the port at both IPs.
+                taken.linux = taken.linux.take().filter(|linux| !self.is_held_elsewhere(key, linux));
                 if taken.turns {
                     self.rest(held, taken);
                 } else if held.kind == Kind::Datagram {
-                    // One may hold the port at both IPs.
-                    let of_both = |linux: &Arc<Reserved>| ended.iter().any(|other| Arc::ptr_eq(other, linux));
-                    let linux = taken.linux.take().filter(|linux| !of_both(linux));
-                    ended.extend(linux);
+                    ended.extend(taken.linux.take());
                 }
             }
         }
         ended.into_iter().for_each(let_go);
+    }
+
+    /// Whether Linux's socket of a port holds it for others too, at the other IP.
+    fn is_held_elsewhere(&self, (datagram, port, _): Key, linux: &Arc<Reserved>) -> bool {
+        let (first, last) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::from_bits(u128::MAX).into());
+        let mut there = self.taken.range((datagram, port, first)..=(datagram, port, last));
+        there.any(|(_, taken)| taken.linux.as_ref().is_some_and(|other| Arc::ptr_eq(other, linux)))
     }
 
     /// A port nobody uses, where Linux does not choose (the address is silk's alone): the

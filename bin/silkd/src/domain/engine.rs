@@ -219,10 +219,14 @@ impl Engine {
         self.try_again(now);
         let mut due = std::mem::take(&mut self.due);
         self.core.port.timers.expire(now, &mut due);
+        let mut start = if due.is_empty() { now } else { clock::now() };
         for index in due.drain(..) {
             if let Some(id) = self.core.paths.at(index) {
                 self.core.paths.expire(id, now, &mut self.core.port);
                 self.settle(id, now);
+                let end = clock::now();
+                self.core.charge_timers(id, start, end);
+                start = end;
             }
         }
         self.due = due;

@@ -464,9 +464,7 @@ mod tests {
         assert_eq!(sockopt::tcp_keepcnt(fd), Ok(3));
         assert_eq!(sockopt::ip_tos(fd), Ok(0x48));
         assert_eq!((sockopt::tcp_user_timeout(fd), sockopt::ip_ttl(fd)), (Ok(7_000), Ok(9)));
-        let six =
-            rustix::net::socket(AddressFamily::INET6, rustix::net::SocketType::STREAM, None)
-                .unwrap();
+        let six = rustix::net::socket(AddressFamily::INET6, rustix::net::SocketType::STREAM, None).unwrap();
         let mut socket = LinuxSocket(Arc::new(six));
         socket.set(Bell::Service(0x48));
         socket.set(Bell::Wishes(Wishes { hops: Some(9), ..Wishes::default() }));

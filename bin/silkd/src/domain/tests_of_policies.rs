@@ -98,6 +98,20 @@ fn paths_of_edf_and_of_deadline_workahead_run_in_the_order_of_their_delays() {
     }
 }
 
+/// A paced sender works by its timers.
+#[test]
+fn what_a_path_does_by_its_timers_is_charged_to_it() {
+    let mut engine = rig::engine(&classes(&[""]));
+    let used =
+        |engine: &Engine| engine.core.paths.iter().map(|path| path.state.account.cpu_path).sum::<u64>();
+    let before = (used(&engine), engine.core.used);
+    // ARP announces our address a few times.
+    engine.expire(silk_executor::clock::now() + Duration::from_secs(10));
+    let after = (used(&engine), engine.core.used);
+    assert!(after.0 > before.0, "{before:?} {after:?}");
+    assert_eq!(u128::from(after.0 - before.0), (after.1 - before.1).as_nanos());
+}
+
 #[test]
 fn policies_beside_each_other_have_their_shares_and_order_their_own() {
     let policies = "[[policy]]\nname = \"media\"\nkind = \"edf\"\nshare = \"30%\"\n\

@@ -69,6 +69,27 @@ fn a_port_is_shared_by_programs_of_one_user() {
     assert!(ports.listen(&held).is_err_and(|refusal| refusal.errno == libc::EADDRINUSE));
 }
 
+/// A server at both IPs and one at IPv4 alone, which share those who come.
+#[test]
+fn a_port_at_both_ips_is_held_until_nobody_has_it_at_either() {
+    for kind in [Kind::Stream, Kind::Datagram] {
+        let mut ports = Ports::default();
+        let place = Place { address: ANY_SIX, sides: Sides::BOTH };
+        let both = ports.take(kind, (Endpoint::new(ANY_SIX, 0), Sides::BOTH), &[place], true).unwrap();
+        let four = take(&mut ports, kind, ANY, both.port, true).unwrap();
+        let linux = Arc::downgrade(ports.hold(&four).linux.as_ref().unwrap());
+        ports.give_back(&both);
+        let is_free = |port| match kind {
+            Kind::Stream => std::net::TcpListener::bind((HERE, port)).is_ok(),
+            Kind::Datagram => std::net::UdpSocket::bind((HERE, port)).is_ok(),
+        };
+        assert!(!is_free(both.port));
+        assert!(kind == Kind::Datagram || linux.upgrade().is_some_and(|linux| linux.listen(1).is_ok()));
+        ports.give_back(&four);
+        assert!(is_free(both.port));
+    }
+}
+
 #[test]
 fn an_address_is_deserted_with_its_last_datagram_socket_and_a_port_with_that_of_all() {
     let mut ports = Ports::default();
