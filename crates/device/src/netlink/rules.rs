@@ -63,15 +63,7 @@ impl Netlink {
     pub fn rules(&mut self) -> Result<Rules, NetlinkError> {
         let mut rules = Rules::default();
         for (family, all) in [AddressFamily::Inet, AddressFamily::Inet6].into_iter().zip(&mut rules.all) {
-            let mut question = RuleMessage::default();
-            question.header.family = family;
-            let answers = match self.dump(RouteNetlinkMessage::GetRule(question)) {
-                // A kernel without other tables than the main one has no rules.
-                Err(NetlinkError::Refused(why)) if why.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
-                answers => answers?,
-            };
-            for answer in answers {
-                let RouteNetlinkMessage::NewRule(message) = answer else { continue };
+            for message in self.rules_of(family)? {
                 match Rule::of(message) {
                     Some(rule) => all.push(rule),
                     None => rules.unknown += 1,
@@ -82,6 +74,26 @@ impl Netlink {
             }
         }
         Ok(rules)
+    }
+
+    fn rules_of(&mut self, family: AddressFamily) -> Result<Vec<RuleMessage>, NetlinkError> {
+        let mut question = RuleMessage::default();
+        question.header.family = family;
+        let answers = match self.dump(RouteNetlinkMessage::GetRule(question)) {
+            // A kernel without other tables than the main one has no rules, and one that has them for one IP alone
+            // (`ipv6.disable=1`) does not know the other's.
+            Err(NetlinkError::Refused(why))
+                if matches!(why.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EAFNOSUPPORT)) =>
+            {
+                Vec::new()
+            }
+            answers => answers?,
+        };
+        let rule = |answer| match answer {
+            RouteNetlinkMessage::NewRule(message) => Some(message),
+            _ => None,
+        };
+        Ok(answers.into_iter().filter_map(rule).collect())
     }
 }
 
@@ -154,3 +166,15 @@ impl Rule {
 const LOCAL: u32 = 255;
 /// `FRA_PAD` (fib_rules.h).
 const PADDING: u16 = 18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_whose_rules_linux_does_not_know_has_none() {
+        let mut netlink = Netlink::open().unwrap();
+        assert_eq!(netlink.rules_of(AddressFamily::Phonet).unwrap(), []);
+        assert_ne!(netlink.rules_of(AddressFamily::Inet).unwrap(), []);
+    }
+}

@@ -61,11 +61,8 @@ impl Netlink {
     pub fn table(&mut self, most: usize) -> Result<Table, NetlinkError> {
         let mut table = Table { rules: self.rules()?, ..Table::default() };
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            let mut question = RouteMessage::default();
-            question.header.address_family = family;
             let mut room = most;
-            self.dump_each(RouteNetlinkMessage::GetRoute(question), |answer| {
-                let RouteNetlinkMessage::NewRoute(message) = answer else { return };
+            self.routes_of(family, |message| {
                 let Some(route) = TableRoute::of(message) else { return };
                 match room {
                     _ if !table.rules.ask(route.table) => {}
@@ -78,6 +75,22 @@ impl Netlink {
             })?;
         }
         Ok(table)
+    }
+
+    fn routes_of(
+        &mut self,
+        family: AddressFamily,
+        mut take: impl FnMut(RouteMessage),
+    ) -> Result<(), NetlinkError> {
+        let mut question = RouteMessage::default();
+        question.header.address_family = family;
+        self.dump_each(RouteNetlinkMessage::GetRoute(question), |answer| match answer {
+            // For a family that it does not have (`ipv6.disable=1`) the kernel tells those of all others.
+            RouteNetlinkMessage::NewRoute(message) if message.header.address_family == family => {
+                take(message)
+            }
+            _ => {}
+        })
     }
 }
 
@@ -176,5 +189,19 @@ fn rank(preference: RoutePreference) -> u8 {
         RoutePreference::High => 0,
         RoutePreference::Low => 2,
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_that_linux_does_not_have_is_told_no_routes_of_others() {
+        let (mut netlink, mut routes) = (Netlink::open().unwrap(), 0);
+        netlink.routes_of(AddressFamily::Phonet, |_| routes += 1).unwrap();
+        assert_eq!(routes, 0);
+        netlink.routes_of(AddressFamily::Inet, |_| routes += 1).unwrap();
+        assert_ne!(routes, 0);
     }
 }
