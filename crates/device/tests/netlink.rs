@@ -217,6 +217,21 @@ fn a_neighbour_is_probed_and_found() {
 }
 
 #[test]
+fn a_neighbour_that_nobody_is_to_be_asked_about_is_found() {
+    rig::with_veth(|| {
+        let (mut netlink, index) = configure();
+        let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+        rig::ip("neigh replace 10.0.0.1 lladdr 02:00:00:00:00:01 nud noarp dev right");
+        let found = Neighbour { interface: index, address: THEIRS, reach: Reach::At(mac) };
+        assert_eq!(netlink.neighbour(index, THEIRS).unwrap(), Some(found));
+        assert_eq!(Finder::open(index).unwrap().ask(THEIRS), Some((THEIRS, Some(mac.0))));
+
+        rig::ip("neigh replace 10.0.0.1 lladdr 00:00:00:00:00:00 nud noarp dev right");
+        assert_eq!(netlink.neighbour(index, THEIRS).unwrap(), None);
+    });
+}
+
+#[test]
 fn a_neighbour_that_linux_is_not_sure_of_is_used_and_looked_for_until_it_is_found_to_be_gone() {
     rig::with_veth(|| {
         let (_, index) = configure();

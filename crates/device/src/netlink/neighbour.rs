@@ -99,6 +99,9 @@ impl Neighbour {
             NeighbourState::Stale | NeighbourState::Delay | NeighbourState::Probe => Reach::Stale(hardware),
             NeighbourState::Incomplete | NeighbourState::None => Reach::Pending,
             NeighbourState::Failed => Reach::Unreachable,
+            // What nobody is asked about, since it is known (`ip neighbour … nud noarp`). The kernel has it so, too, where
+            // a link has no addresses to send to.
+            NeighbourState::Noarp if hardware != MacAddr::ZERO => Reach::At(hardware),
             _ => return None,
         };
         Some(Self { interface: message.header.ifindex, address: address?, reach })
