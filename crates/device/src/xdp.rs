@@ -339,6 +339,17 @@ impl Options {
     }
 }
 
+impl Options {
+    /// See the file's head: a ring and a share for each domain, and what is in flight; each of them of `frame` bytes.
+    fn frames_per_queue(&self, frame: u64) -> Result<u32, OpenError> {
+        let frames = u64::from(self.domains) * u64::from(self.ring) * 2 + u64::from(IN_FLIGHT);
+        if frames.next_power_of_two() > fill::most_slots(frame) {
+            return Err(OpenError::Options("so many domains need smaller receive rings"));
+        }
+        Ok(frames as u32)
+    }
+}
+
 /// Why packets of these queues cannot be received: of one that is not there the kernel says no more than "invalid argument".
 fn not_received(interface: &Interface, wanted: &[u32], error: io::Error) -> OpenError {
     let queues = queues_of(interface);
@@ -373,14 +384,14 @@ struct Sockets {
 /// The sockets of all domains on all queues of an interface, known to the program, its rings from `first_ring` on.
 fn sockets(link: &Link, first_ring: u32, program: &mut Program) -> Result<Sockets, OpenError> {
     let Link { interface, options, .. } = link;
+    let frame = if link.mode == Mode::Generic { LARGE } else { FRAME };
     let plan = Plan {
         interface: interface.index,
         queues: link.queues.clone(),
         domains: options.domains,
         ring: options.ring,
-        // See the file's head: a ring and a share for each domain, and what is in flight.
-        frames_per_queue: options.domains * options.ring * 2 + IN_FLIGHT,
-        frame: if link.mode == Mode::Generic { LARGE } else { FRAME },
+        frames_per_queue: options.frames_per_queue(frame)?,
+        frame,
     };
     let frames = plan.frames_per_queue.checked_mul(plan.queues.len() as u32);
     let frames = frames.ok_or(OpenError::Options("so many queues need smaller receive rings"))?;
@@ -443,4 +454,23 @@ fn receive(
         checksum,
         blind,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_has_no_more_frames_than_its_fill_ring_may_have_slots() {
+        let frames = |domains, frame| {
+            let options = Options { domains, ring: 1 << 16, ..Options::default() };
+            options.frames_per_queue(frame).map_err(|error| error.to_string())
+        };
+        let refused = Err("so many domains need smaller receive rings".to_owned());
+        assert_eq!(frames(7, LARGE), Ok(7 << 17 | IN_FLIGHT));
+        assert_eq!(frames(8, LARGE), refused);
+        assert_eq!(frames(15, FRAME), Ok(15 << 17 | IN_FLIGHT));
+        assert_eq!(frames(16, FRAME), refused);
+        assert_eq!(frames(u32::MAX, FRAME), refused);
+    }
 }

@@ -44,16 +44,25 @@ impl Word<u64> for AtomicU64 {
     }
 }
 
+/// The most slots a ring may have for frames of `frame` bytes: with more of them the producer, which counts to 2^32,
+/// would begin anew in the middle of the laps, and a slot that is two laps behind is never written.
+pub(crate) const fn most_slots(frame: u64) -> u64 {
+    (1 << 32) / frame
+}
+
+/// The lap in which slot `at` is written. They count from one: a slot that was never written is of lap zero.
+fn lap(at: u32, slots: usize, frame: u64) -> u64 {
+    (u64::from(at >> slots.trailing_zeros()) + 1) & (frame - 1)
+}
+
 /// Gives the kernel the frame at `address`, a multiple of `frame`; both and the number of
 /// slots are powers of two.
 pub(crate) fn give(producer: &impl Word<u32>, slots: &[impl Word<u64>], frame: u64, address: u64) {
     let laps = frame - 1;
-    let shift = slots.len().trailing_zeros();
     loop {
         let at = producer.read();
         let slot = &slots[at as usize & (slots.len() - 1)];
-        // Laps count from one: a slot that was never written is of lap zero.
-        let lap = (u64::from(at >> shift) + 1) & laps;
+        let lap = lap(at, slots.len(), frame);
         let seen = slot.read();
         if seen & laps == lap {
             publish(producer, at);
@@ -121,6 +130,15 @@ mod tests {
         for round in 0..40 {
             give(&producer, &slots, FRAME, round * FRAME);
             assert_eq!(take(&producer, &consumer, &slots), Some(round * FRAME));
+        }
+    }
+
+    #[test]
+    fn laps_go_on_where_the_producer_wraps_in_a_ring_of_as_many_slots_as_it_may_have() {
+        for frame in [FRAME, 4096] {
+            let goes_on = |slots| lap(0, slots, frame) == (lap(u32::MAX, slots, frame) + 1) & (frame - 1);
+            let most = most_slots(frame) as usize;
+            assert!(goes_on(64) && goes_on(most) && !goes_on(2 * most), "{frame}");
         }
     }
 
