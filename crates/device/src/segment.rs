@@ -3,7 +3,7 @@
 //! nothing about the bytes: an offload that does not fit them is refused.
 
 use silk_wire::checksum::Sum;
-use silk_wire::eth;
+use silk_wire::{eth, ipv4, ipv6};
 
 use crate::{Offload, Refusal, Segment};
 
@@ -41,6 +41,24 @@ pub(crate) fn cut(
         each(packet);
     }
     Ok(())
+}
+
+/// How the Ethernet frame `packet` is to be cut that is several datagrams of `size` payload bytes; `None` where it is not
+/// UDP over IPv4, or over IPv6 without extension headers, which are never merged.
+pub(crate) fn datagrams(packet: &[u8], size: u16) -> Option<Offload> {
+    const UDP: u16 = 8;
+    let eth::Frame { kind, payload, .. } = eth::frame(packet).ok()?;
+    let ip = match kind {
+        eth::IPV4 if payload.get(9) == Some(&ipv4::UDP) => usize::from(payload[0] & 0xf) * 4,
+        eth::IPV6 if payload.get(6) == Some(&ipv4::UDP) => ipv6::HEADER,
+        _ => return None,
+    };
+    let transport = u16::try_from(packet.len() - payload.len() + ip).ok()?;
+    Some(Offload {
+        segment: Segment::Udp(size),
+        header_len: transport + UDP,
+        ..Offload::checksum(transport, 6)
+    })
 }
 
 /// Where the headers of a message lie. Invariants, of a message to be cut:

@@ -6,7 +6,7 @@
 //! | flags | gso type | header length | segment size | checksum start | checksum offset |
 //! ```
 
-use crate::{Checksum, Offload, Segment};
+use crate::{Checksum, Offload, Segment, segment};
 
 /// Bytes of the header.
 pub(crate) const LEN: usize = 10;
@@ -49,22 +49,28 @@ pub(crate) fn decode(header: &[u8; LEN]) -> (Checksum, u16) {
     (checksum, size)
 }
 
-/// How a received frame is to be cut that is several datagrams (`UDP_SEGMENT`, UDP GRO); `None`
-/// for any other. Where the headers end is not believed: it is where UDP's does.
-pub(crate) fn datagrams(header: &[u8; LEN]) -> Option<Offload> {
+/// How the received `frame` is to be cut that is several datagrams (`UDP_SEGMENT`, UDP GRO); `None`
+/// for any other. Where the headers end is not believed: it is where UDP's does. That is told with a checksum to complete
+/// alone, and not of datagrams whose checksums Linux has found right (`rx-gro-list`): it is looked for then.
+pub(crate) fn datagrams(header: &[u8; LEN], frame: &[u8]) -> Option<Offload> {
     let field = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
-    let several = header[1] == UDP && field(4) != 0;
-    several.then(|| Offload {
-        segment: Segment::Udp(field(4)),
+    let (size, told) = (field(4), header[0] & NEEDS_CHECKSUM != 0);
+    if header[1] != UDP || size == 0 {
+        return None;
+    }
+    let found = if told { None } else { segment::datagrams(frame, size) };
+    // What is not where it is said to be, or nowhere, is not cut.
+    Some(found.unwrap_or(Offload {
+        segment: Segment::Udp(size),
         header_len: field(6).saturating_add(8),
-        checksum_start: field(6),
-        checksum_offset: 6,
-    })
+        ..Offload::checksum(field(6), 6)
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Refusal;
 
     #[test]
     fn a_large_tcp_message_asks_for_segments_and_checksums() {
@@ -77,9 +83,25 @@ mod tests {
     #[test]
     fn a_batch_of_datagrams_says_where_to_cut() {
         let offload = Offload { segment: Segment::Udp(100), header_len: 42, ..Offload::checksum(34, 6) };
-        assert_eq!(datagrams(&encode(offload)), Some(offload));
-        assert_eq!(datagrams(&encode(Offload::tcp4(1448, 34, 66))), None);
-        assert_eq!(datagrams(&encode(Offload::checksum(34, 6))), None);
+        assert_eq!(datagrams(&encode(offload), &[]), Some(offload));
+        assert_eq!(datagrams(&encode(Offload::tcp4(1448, 34, 66)), &[]), None);
+        assert_eq!(datagrams(&encode(Offload::checksum(34, 6)), &[]), None);
+    }
+
+    #[test]
+    fn where_a_batch_has_its_headers_is_looked_for_where_it_is_not_told() {
+        let offload = Offload { segment: Segment::Udp(100), header_len: 46, ..Offload::checksum(38, 6) };
+        let header =
+            [&[CHECKSUM_VALID, UDP][..], &[42u16, 100, 0, 0].map(u16::to_ne_bytes).concat()].concat();
+        let header = header.first_chunk().unwrap();
+        // With four bytes of options.
+        let frame = [&[0; 12][..], &[8, 0, 0x46], &[0; 8], &[17], &[0; 222]].concat();
+        assert_eq!(datagrams(header, &frame), Some(offload));
+        let cut =
+            |frame: &[u8]| segment::cut(frame, datagrams(header, frame).unwrap(), &mut Vec::new(), |_| {});
+        assert_eq!(cut(&frame), Ok(()));
+        assert_eq!(cut(&frame[..30]), Err(Refusal::Malformed));
+        assert_eq!(cut(&[]), Err(Refusal::Malformed));
     }
 
     #[test]

@@ -182,8 +182,8 @@ impl PacketReceive {
                 continue;
             };
             let path = arrival.mark;
-            if let Some(offload) = vnet::datagrams(arrival.header) {
-                let message = buffer.get(HEADROOM..HEADROOM + len).unwrap_or_default();
+            let message = buffer.get(HEADROOM..HEADROOM + len).unwrap_or_default();
+            if let Some(offload) = vnet::datagrams(arrival.header, message) {
                 let Self { pool, arrived, received, packet, vlan, .. } = self;
                 let cut =
                     segment::cut(message, offload, packet, |packet| match copied(pool, packet, *vlan) {

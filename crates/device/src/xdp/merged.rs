@@ -4,10 +4,8 @@
 
 use std::collections::VecDeque;
 
-use silk_wire::{eth, ipv4, ipv6};
-
 use crate::pool::Pool;
-use crate::{Checksum, Frame, Offload, Refusal, Segment, segment};
+use crate::{Checksum, Frame, Refusal, segment};
 
 /// Datagrams that a domain may hold at once.
 const COUNT: u32 = 512;
@@ -16,8 +14,6 @@ const COUNT: u32 = 512;
 const IN_ONE: usize = 128;
 /// Set in the index of a ticket whose datagram was one of several.
 const MARK: u32 = 1 << 30;
-/// Bytes of UDP's header.
-const UDP: u16 = 8;
 
 /// A domain's buffers for such datagrams.
 pub(super) struct Merged {
@@ -42,7 +38,7 @@ impl Merged {
     /// Cuts `packet` into datagrams of `segment` payload bytes, which wait here; each has the word `path`. How
     /// many did not fit in.
     pub fn cut(&mut self, packet: &[u8], segment: u16, path: u32) -> Result<u64, Refusal> {
-        let offload = offload(packet, segment).ok_or(Refusal::Malformed)?;
+        let offload = segment::datagrams(packet, segment).ok_or(Refusal::Malformed)?;
         let Self { pool, waiting, packet: room, .. } = self;
         let mut lost = 0;
         segment::cut(packet, offload, room, |datagram| match pool.hold_copy(datagram) {
@@ -81,26 +77,9 @@ fn unmarked(frame: Frame) -> Frame {
     Frame { index: frame.index & !MARK, ..frame }
 }
 
-/// How the Ethernet frame `packet` is to be cut; `None` where it is not UDP over IPv4, or over IPv6 without
-/// extension headers, which are never merged.
-fn offload(packet: &[u8], segment: u16) -> Option<Offload> {
-    let eth::Frame { kind, payload, .. } = eth::frame(packet).ok()?;
-    let ip = match kind {
-        eth::IPV4 if payload.get(9) == Some(&ipv4::UDP) => usize::from(payload[0] & 0xf) * 4,
-        eth::IPV6 if payload.get(6) == Some(&ipv4::UDP) => ipv6::HEADER,
-        _ => return None,
-    };
-    let transport = u16::try_from(packet.len() - payload.len() + ip).ok()?;
-    Some(Offload {
-        segment: Segment::Udp(segment),
-        header_len: transport + UDP,
-        ..Offload::checksum(transport, 6)
-    })
-}
-
 /// Whether the Ethernet frame `packet` is one UDP datagram, of IPv4 or IPv6 without extension headers.
 pub(super) fn is_datagram(packet: &[u8]) -> bool {
-    offload(packet, 0).is_some()
+    segment::datagrams(packet, 0).is_some()
 }
 
 #[cfg(test)]

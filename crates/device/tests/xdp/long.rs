@@ -3,7 +3,7 @@
 use super::{OTHER, datagram_to, open, rig, two_domains};
 use rig::{PAYLOAD, PORT};
 use silk_device::xdp::{Mode, Options};
-use silk_device::{End, readable};
+use silk_device::{End, Offload, readable};
 use silk_path::classify::{Protocol, Verdict};
 use std::time::Duration;
 
@@ -115,6 +115,32 @@ fn datagrams_that_were_sent_in_one_call_arrive_one_by_one() {
                 arrived.iter().all(|(frame, _)| hint(frame) == Some(Verdict::Listen { domain: 0 })),
                 "{mode:?}"
             );
+            assert_eq!(device.ends[0].receive.received().malformed, 0);
+        });
+    }
+}
+
+#[test]
+fn datagrams_that_linux_keeps_in_a_list_arrive_one_by_one() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for mode in [Mode::Generic, Mode::Ingress] {
+        rig::with_veth(move || {
+            rig::run("ethtool", "-K right gro on rx-gro-list on");
+            // They come one by one, and Linux waits so long for more: 20 ms.
+            std::fs::write("/sys/class/net/right/gro_flush_timeout", "20000000").unwrap();
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            tables.own_port(Protocol::Udp, None, PORT);
+            let sent: Vec<Vec<u8>> = (0..32).map(|at| rig::datagram(&[at; 1000])).collect();
+            for packet in &sent {
+                left.transmit.send(packet, [&[], &[]], Offload::NONE);
+            }
+            left.transmit.flush();
+            let arrived = rig::arrivals(&mut device.ends[0], sent.len());
+            let payload = |packet: &[u8]| packet[PAYLOAD..].to_vec();
+            let arrived: Vec<_> = arrived.iter().map(|(_, bytes)| payload(bytes)).collect();
+            assert!(arrived == sent.iter().map(|packet| payload(packet)).collect::<Vec<_>>(), "{mode:?}");
             assert_eq!(device.ends[0].receive.received().malformed, 0);
         });
     }
