@@ -81,8 +81,10 @@ fn serve(settings: Settings, opened: &mut Opened, signals: OwnedFd) -> Result<()
     let _ = opened.tables.refuse(&settings.refused);
     // What is sent to everyone comes to sockets that are bound to any address, as far as there is room.
     settings.everyone().for_each(|everyone| _ = opened.tables.hear(everyone));
-    let neighbours: Result<Vec<_>, _> =
-        opened.interfaces.iter().copied().map(netlink::Finder::open).collect();
+    // Of a virtual LAN Linux's interface is another than that which packets come by.
+    let both = opened.interfaces.iter().zip(opened.gate.interfaces());
+    let finder = |(interface, device): (&u32, u32)| Ok(netlink::Finder::open(*interface)?.over(device));
+    let neighbours: Result<Vec<_>, netlink::NetlinkError> = both.map(finder).collect();
     let neighbours = neighbours.map_err(|error| machine(error.to_string()))?;
     let events = mail();
     let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;

@@ -42,6 +42,20 @@ impl Gate {
         device.limit(Strangers::Neighbours(number), limit)
     }
 
+    /// Leaves the interface with this number to Linux for good.
+    pub fn let_go(&self, number: usize) {
+        if let Some(mut device) = self.device() {
+            device.let_go(number);
+        }
+    }
+
+    /// The interfaces' own numbers.
+    pub fn interfaces(&self) -> Vec<u32> {
+        let Some(device) = self.device() else { return Vec::new() };
+        let further = device.further.iter().map(|further| further.interface.index);
+        std::iter::once(device.interface.index).chain(further).collect()
+    }
+
     /// What was not let in, and from whom nothing is.
     pub fn drops(&self, domains: usize) -> Vec<DropCount> {
         let Some(device) = self.device() else { return Vec::new() };

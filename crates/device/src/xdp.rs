@@ -165,6 +165,12 @@ impl Device {
         self.program.not_let_in(strangers).unwrap_or_default()
     }
 
+    /// Leaves every packet over the interface with this number, from 0, to Linux for good. One that goes to another
+    /// namespace would take the program along, which would give its packets to sockets that the kernel has closed.
+    pub fn let_go(&mut self, number: usize) {
+        self.program.detach(number);
+    }
+
     /// Runs the program on a frame as if it had arrived on the first queue, and gives what it
     /// decided, without delivering anything. For tests: it needs no traffic.
     pub fn try_frame(&self, frame: &[u8]) -> Result<Tried, OpenError> {

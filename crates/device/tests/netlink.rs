@@ -232,6 +232,35 @@ fn a_neighbour_that_nobody_is_to_be_asked_about_is_found() {
 }
 
 #[test]
+fn an_interface_that_is_gone_stays_gone_whoever_gets_its_number() {
+    rig::with_veth(|| {
+        let (mut netlink, index) = configure();
+        let device = netlink.interface("left").unwrap().index;
+        let open = || Finder::open(index).unwrap();
+        let (mut own, mut upon) = (open(), open().over(device));
+        // One that leaves a bridge is still there.
+        rig::ip("link add bridge type bridge");
+        rig::ip("link set right master bridge");
+        rig::ip("link set right nomaster");
+        for finder in [&mut own, &mut upon] {
+            finder.changes();
+            assert_eq!(finder.interface().unwrap().map(|now| now.index), Some(index));
+            assert_ne!(finder.addresses().unwrap(), []);
+        }
+        rig::ip("link del right");
+        rig::ip(&format!("link add right index {index} type bridge"));
+        rig::ip("addr add 10.0.0.2/24 dev right");
+        for finder in [&mut own, &mut upon] {
+            finder.changes();
+            assert!(finder.has_moved());
+            assert_eq!(finder.interface().unwrap(), None);
+            assert_eq!(finder.addresses().unwrap(), []);
+        }
+        assert_ne!(open().addresses().unwrap(), []);
+    });
+}
+
+#[test]
 fn a_neighbour_that_linux_is_not_sure_of_is_used_and_looked_for_until_it_is_found_to_be_gone() {
     rig::with_veth(|| {
         let (_, index) = configure();

@@ -1,7 +1,7 @@
 //! Addresses and routes of a shared interface, and its Ethernet address, that change while the daemon runs.
 
 use crate::files::{Slowly, content, fetch_each, site};
-use crate::host::Silk;
+use crate::host::{MODES, Silk};
 use crate::programs::{bytes, said, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT_B, INTERFACE, INTERFACE_B, SERVER, SERVER6};
 use std::net::Ipv4Addr;
@@ -126,6 +126,33 @@ fn another_ethernet_address_is_taken_over_by_new_connections_and_by_those_that_e
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
     silk.until_says("from", ANOTHER);
     silk.linux_saw_nothing();
+}
+
+/// It may go to a container. The kernel leaves the program where it is, and closes the sockets that it gives packets to.
+#[test]
+fn an_interface_that_goes_to_another_namespace_takes_no_program_along_and_is_linuxs_when_it_is_back() {
+    for mode in MODES {
+        let Some(mut silk) = Silk::start_in(mode) else { return };
+        site(&silk);
+        let server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
+        fetch_each(|| silk.on_peer("curl"), SERVER, 80);
+        silk.linux_saw_nothing();
+        let elsewhere = silk.rig.bystander().unwrap();
+        let near = &silk.rig.server;
+        near.ip(["link", "set", INTERFACE, "netns", elsewhere.namespace(), "name", "moved"]).unwrap();
+        elsewhere.ip(["link", "set", "moved", "netns", near.namespace(), "name", INTERFACE]).unwrap();
+        silk.until_says("silkd", &format!("the interface `{INTERFACE}` is gone"));
+        let told = near.run("ip", ["-details", "link", "show", "dev", INTERFACE]).unwrap();
+        assert!(!told.contains("xdp"), "{mode}: {told}");
+        near.ip(["addr", "add", &format!("{SERVER}/24"), "dev", INTERFACE]).unwrap();
+        near.ip(["link", "set", INTERFACE, "up"]).unwrap();
+        fetch_each(|| silk.on_peer("curl"), SERVER, 80);
+        let _there =
+            silk.serve_on_peer("python3", &["-m", "http.server", "8080", "--directory", "site"], 8080);
+        fetch_each(|| silk.on_paths("curl"), CLIENT, 8080);
+        assert!(silk.daemon().ended().is_none());
+        drop(server);
+    }
 }
 
 /// The kernel says nothing of such a route.

@@ -34,17 +34,21 @@ impl Server {
         let table = self.neighbours.first_mut().map(|finder| finder.table(ROUTES));
         let interfaces: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::interface).collect();
         let (Ok(locals), Some(Ok(table)), Ok(interfaces)) = (locals, table, interfaces) else { return };
-        self.tell_of_gone(&interfaces);
+        self.let_go_of_gone(&interfaces);
+        // No interface has the number 0: no way leads over one that is gone, though it come back with its number.
+        let numbers = self.settings.interfaces.iter().zip(&interfaces);
+        let numbers: Vec<u32> = numbers.map(|(number, now)| now.as_ref().map_or(0, |_| *number)).collect();
+        let all_there = interfaces.iter().all(Option::is_some);
         let interfaces: Vec<(usize, Interface)> =
             interfaces.into_iter().enumerate().filter_map(|(number, now)| Some((number, now?))).collect();
         interfaces.iter().for_each(|(number, now)| self.follow_station(*number, now));
         let had_v4 = self.settings.standing.addresses().any(|(address, _)| address.is_ipv4());
-        if had_v4 && !locals.iter().flatten().any(|local| local.address.is_ipv4()) {
+        if had_v4 && all_there && !locals.iter().flatten().any(|local| local.address.is_ipv4()) {
             // They are just being configured anew, and looked at again when they are.
             return;
         }
         tell_of_table(&table, &mut self.settings.told_of_table);
-        let mut standing = link::shared(&locals, &table, &self.settings.interfaces);
+        let mut standing = link::shared(&locals, &table, &numbers);
         for (number, now) in interfaces {
             let narrower =
                 self.settings.devices.get(number).is_some_and(|device| now.mtu < device.mtu.into());
@@ -56,10 +60,14 @@ impl Server {
     }
 
     /// Of an interface that is gone people are told, once: one that has its name later is another, and has no program of silk's.
-    fn tell_of_gone(&mut self, interfaces: &[Option<Interface>]) {
+    /// Neither has this one, wherever it is now: what came by it would be lost.
+    fn let_go_of_gone(&mut self, interfaces: &[Option<Interface>]) {
         let all = self.settings.config.devices().zip(interfaces).zip(&mut self.told_of_gone);
-        for ((device, _), told) in all.filter(|((_, now), told)| now.is_none() && !**told) {
-            *told = true;
+        for (number, ((device, now), told)) in all.enumerate() {
+            if now.is_some() || std::mem::replace(told, true) {
+                continue;
+            }
+            self.gate.let_go(number);
             let name = device.interface.as_ref().map_or("", |name| name.as_str());
             say!(
                 "silkd: the interface `{name}` is gone: one that gets its name is Linux's until silkd is started again"

@@ -17,6 +17,10 @@ pub struct Finder {
     netlink: Netlink,
     watch: Watch,
     interface: u32,
+    /// The device that packets come by: the interface itself, or what it is a virtual LAN of.
+    device: u32,
+    /// One of the two has gone, to another namespace or for good; what has the number later is another.
+    gone: bool,
     /// Asked for and not answered yet.
     waiting: BTreeSet<IpAddr>,
     /// The interface, addresses or routes have changed since they were asked for.
@@ -30,7 +34,14 @@ impl Finder {
     /// What the kernel said.
     pub fn open(interface: u32) -> Result<Self, NetlinkError> {
         let (netlink, watch) = (Netlink::open()?, Watch::open()?);
-        Ok(Self { netlink, watch, interface, waiting: BTreeSet::new(), moved: true })
+        let waiting = BTreeSet::new();
+        Ok(Self { netlink, watch, interface, device: interface, gone: false, waiting, moved: true })
+    }
+
+    /// The same where packets come by another device than the interface, which is a virtual LAN of it.
+    #[must_use]
+    pub fn over(self, device: u32) -> Self {
+        Self { device, ..self }
     }
 
     /// Readable when something changed.
@@ -70,6 +81,8 @@ impl Finder {
             Change::Neighbour(_) => false,
         };
         self.moved |= changes.iter().any(moves);
+        let ends = |change: &Change| [self.interface, self.device].map(Change::Gone).contains(change);
+        self.gone |= changes.iter().any(ends);
         let neighbours = changes.into_iter().filter_map(|change| match change {
             Change::Neighbour(neighbour) => Some(neighbour),
             _ => None,
@@ -87,7 +100,7 @@ impl Finder {
     /// # Errors
     /// What the kernel said; it may be asked again.
     pub fn addresses(&mut self) -> Result<Vec<LocalAddress>, NetlinkError> {
-        let addresses = self.netlink.addresses(self.interface)?;
+        let addresses = if self.gone { Vec::new() } else { self.netlink.addresses(self.interface)? };
         self.moved = false;
         Ok(addresses)
     }
@@ -102,14 +115,20 @@ impl Finder {
         table
     }
 
-    /// The interface as it is now; `None`: it is gone.
+    /// The interface as it is now; `None`: it is gone, and stays so when another gets its number, or it comes back.
     ///
     /// # Errors
     /// What the kernel said; it is to be asked again, as for all that has [moved](Self::has_moved).
     pub fn interface(&mut self) -> Result<Option<Interface>, NetlinkError> {
+        if self.gone {
+            return Ok(None);
+        }
         match self.netlink.interface_at(self.interface) {
             Ok(interface) => Ok(Some(interface)),
-            Err(NetlinkError::Refused(error)) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+            Err(NetlinkError::Refused(error)) if error.raw_os_error() == Some(libc::ENODEV) => {
+                self.gone = true;
+                Ok(None)
+            }
             Err(error) => {
                 self.moved = true;
                 Err(error)

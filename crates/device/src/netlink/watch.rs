@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use netlink_packet_core::NetlinkPayload;
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::LinkMessage;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::{Interface, Neighbour, NetlinkError, messages};
@@ -83,7 +83,10 @@ impl Change {
     fn of(message: RouteNetlinkMessage) -> Option<Self> {
         match message {
             RouteNetlinkMessage::NewLink(link) => Some(Self::Interface(Interface::of(link))),
-            RouteNetlinkMessage::DelLink(LinkMessage { header, .. }) => Some(Self::Gone(header.index)),
+            // What goes from a bridge is told of as that, and is there still.
+            RouteNetlinkMessage::DelLink(LinkMessage { header, .. }) => {
+                (header.interface_family == AddressFamily::Unspec).then_some(Self::Gone(header.index))
+            }
             RouteNetlinkMessage::NewAddress(_) | RouteNetlinkMessage::DelAddress(_) => Some(Self::Addresses),
             RouteNetlinkMessage::NewRoute(_)
             | RouteNetlinkMessage::DelRoute(_)

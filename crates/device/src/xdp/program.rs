@@ -22,8 +22,8 @@ use crate::tables::Tables;
 /// The classifier's programs: loaded, and once attached, attached until dropped.
 pub(crate) struct Program {
     object: Object,
-    /// To each interface.
-    links: Vec<FdLink>,
+    /// To each interface; `None`: no longer.
+    links: Vec<Option<FdLink>>,
     /// It may not look how long the datagrams are that were merged.
     blind: bool,
 }
@@ -164,7 +164,7 @@ impl Program {
         // Anything else than a bpf_link would outlive a daemon that is killed.
         let what = "hold an XDP program by a link that ends with the daemon";
         let link = FdLink::try_from(link);
-        self.links.push(link.map_err(|_| OpenError::Unsupported { name: name.clone(), what })?);
+        self.links.push(Some(link.map_err(|_| OpenError::Unsupported { name: name.clone(), what })?));
         Ok(())
     }
 
@@ -193,8 +193,13 @@ impl Program {
             })?;
         let link = program.take_link(id).map_err(refused)?;
         let unsupported = |_| OpenError::Unsupported { name: name.clone(), what: INGRESS };
-        self.links.push(FdLink::try_from(link).map_err(unsupported)?);
+        self.links.push(Some(FdLink::try_from(link).map_err(unsupported)?));
         Ok(())
+    }
+
+    /// Detaches it from the interface at this place, in whichever namespace that is now.
+    pub fn detach(&mut self, place: usize) {
+        self.links.get_mut(place).map(Option::take);
     }
 
     /// What it did with the packets of a domain so far.

@@ -290,6 +290,29 @@ fn an_interface_that_goes_down_keeps_nobody_awake_and_serves_again_when_it_is_up
 }
 
 #[test]
+fn an_interface_that_is_let_go_is_linuxs_and_the_others_stay_silks() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
+        rig::with_veth(move || {
+            let ours = linux_socket();
+            let options = Options { mode, ..two_domains() };
+            let device = xdp::open_all(&[("left", options.clone()), ("right", options)]).unwrap();
+            let (mut far, mut device, tables) = with_tables(device, 2);
+            tables.own_port(Protocol::Udp, None, PORT);
+            device.let_go(0);
+            rig::send(&mut far, &rig::datagram(b"to a path"));
+            assert_eq!(rig::arrivals(&mut device.further[0].ends[0], 1).len(), 1, "{mode:?}");
+            device.let_go(1);
+            rig::send(&mut far, &rig::datagram(b"to Linux"));
+            assert!(linux_hears(&ours, b"to Linux"), "{mode:?}");
+            device.let_go(2);
+        });
+    }
+}
+
+#[test]
 fn every_hardware_queue_is_served() {
     if !rig::root_of_the_machine() {
         return;
