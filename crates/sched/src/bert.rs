@@ -45,8 +45,17 @@ pub struct Bert {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Absent,
-    Pooled { ready: bool },
-    Reserved { millionths: u32, important: bool, expected: Duration, ready: bool },
+    Pooled {
+        ready: bool,
+    },
+    /// `delay`: how soon after it becomes ready an important one wants to have run.
+    Reserved {
+        millionths: u32,
+        important: bool,
+        delay: Option<Duration>,
+        expected: Duration,
+        ready: bool,
+    },
 }
 
 impl Slot {
@@ -101,6 +110,22 @@ impl Bert {
         }
     }
 
+    /// Has `member` wait to be chosen.
+    fn enter(&mut self, member: Member, now: Instant) {
+        match self.members.get_mut(member.index()) {
+            None | Some(Slot::Absent) => {}
+            Some(Slot::Pooled { ready }) => {
+                *ready = true;
+                self.pool.ready(member, now, None);
+                self.fluid.ready(POOL);
+            }
+            Some(Slot::Reserved { ready, .. }) => {
+                *ready = true;
+                self.fluid.ready(member.0 + 1);
+            }
+        }
+    }
+
     /// Takes `member` out of wherever it is, but not out of the book.
     fn expel(&mut self, member: Member) {
         let slot = core::mem::replace(&mut self.members[member.index()], Slot::Absent);
@@ -137,12 +162,12 @@ impl Bert {
                 budget.min(self.quantum)
             }
         };
-        let important = terms.important;
+        let Terms { important, delay, .. } = *terms;
         if !important {
             self.chain.push(&mut self.victims, member.0);
         }
         self.members[member.index()] =
-            Slot::Reserved { millionths, important, expected, ready: old.is_ready() };
+            Slot::Reserved { millionths, important, delay, expected, ready: old.is_ready() };
         self.fluid.admit(member.0 + 1, millionths, expected);
     }
 
@@ -217,7 +242,8 @@ impl Policy for Bert {
         }
         self.resize_pool(self.book.reserved());
         if old.is_ready() {
-            self.ready(member, Instant::ZERO, None);
+            // It waits already, since nobody knows when: what it may take was taken then.
+            self.enter(member, Instant::ZERO);
         }
         Ok(())
     }
@@ -232,21 +258,10 @@ impl Policy for Bert {
     }
 
     fn ready(&mut self, member: Member, now: Instant, deadline: Option<Instant>) {
-        match self.members.get_mut(member.index()) {
-            None | Some(Slot::Absent) => {}
-            Some(Slot::Pooled { ready }) => {
-                *ready = true;
-                self.pool.ready(member, now, deadline);
-                self.fluid.ready(POOL);
-            }
-            Some(Slot::Reserved { ready, important, .. }) => {
-                *ready = true;
-                let important = *important;
-                self.fluid.ready(member.0 + 1);
-                if let (true, Some(deadline)) = (important, deadline) {
-                    self.steal(member.0 + 1, deadline.since(now));
-                }
-            }
+        self.enter(member, now);
+        if let Slot::Reserved { important: true, delay, .. } = self.slot(member) {
+            let allowed = deadline.map(|deadline| deadline.since(now)).or(delay);
+            allowed.into_iter().for_each(|allowed| self.steal(member.0 + 1, allowed));
         }
     }
 
@@ -326,6 +341,40 @@ mod tests {
         let stolen = shares(&mut bert, &[0, 1, 2, 3], Some(Duration::from_micros(150)));
         assert_eq!(stolen[1], 30);
         assert!(stolen[0] > 60 && stolen[2] + stolen[3] < 10, "{stolen:?}");
+    }
+
+    #[test]
+    fn the_delay_of_the_terms_stands_in_for_a_missing_deadline() {
+        let stolen = |important| {
+            let mut bert = Bert::new(8, QUANTUM, 900_000);
+            let delay = Some(Duration::from_micros(150));
+            bert.admit(Member(0), Terms { delay, ..reserving(20, important) }).unwrap();
+            bert.admit(Member(1), Terms::default()).unwrap();
+            shares(&mut bert, &[0, 1], None)
+        };
+        assert_eq!(stolen(false), [20, 80]);
+        assert!(stolen(true)[0] > 60, "{:?}", stolen(true));
+    }
+
+    #[test]
+    fn who_is_admitted_anew_while_it_waits_takes_nothing_more() {
+        let shares = |readmitted: bool| {
+            let mut bert = Bert::new(8, QUANTUM, 900_000);
+            let terms = Terms { delay: Some(Duration::from_micros(150)), ..reserving(20, true) };
+            bert.admit(Member(0), Terms { delay: None, ..terms }).unwrap();
+            bert.admit(Member(1), Terms::default()).unwrap();
+            bert.ready(Member(1), Instant::ZERO, None);
+            bert.ready(Member(0), Instant::ZERO, None);
+            if readmitted {
+                bert.admit(Member(0), terms).unwrap();
+            }
+            core::array::from_fn::<_, 2, _>(|_| {
+                let member = bert.next(Instant::ZERO).unwrap();
+                bert.charge(member, QUANTUM, Instant::ZERO);
+                member
+            })
+        };
+        assert_eq!(shares(true), shares(false));
     }
 
     #[test]

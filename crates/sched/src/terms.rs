@@ -15,7 +15,7 @@ pub struct Terms {
     /// Processor time set aside (EDF, BERT, deadline/workahead); `None` reserves nothing.
     pub reserved: Option<Reservation>,
     /// How long after its logical arrival a message may take (CM §2.2). Gives a deadline
-    /// to messages that name none (EDF), and marks the member as real-time
+    /// to messages that name none (EDF, BERT), and marks the member as real-time
     /// (deadline/workahead).
     pub delay: Option<Duration>,
     /// May steal to make its deadlines and cannot be stolen from (BERT).
