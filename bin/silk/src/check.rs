@@ -23,8 +23,9 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
     let mut files: VecDeque<(PathBuf, Option<String>)> =
         options.files.iter().map(|file| (file.clone(), None)).collect();
     while let Some((file, named_by)) = files.pop_front() {
-        match Source::read(&file).map(|source| describe(&source).map(|told| (source.name, told))) {
-            Ok(Ok((name, (told, named)))) => {
+        let told = |source: Source| Ok((describe(&source, named_by.is_some())?, source.name));
+        match Source::read(&file).map(told) {
+            Ok(Ok(((told, named), name))) => {
                 let _ = writeln!(stdout(), "{name}: {told}");
                 match named.refuse.everybody(&name) {
                     Ok(nobody) if nobody.is_empty() => {}
@@ -51,9 +52,9 @@ struct Named {
     refuse: Refuse,
 }
 
-/// What a file that is right holds, in a line, and what it names.
-fn describe(source: &Source) -> Result<(String, Named), Faults> {
-    if Graph::is_one(&source.text) {
+/// What a file that is right holds, in a line, and what it names. One that is `named` by a configuration is a graph, whatever is in it.
+fn describe(source: &Source, named: bool) -> Result<(String, Named), Faults> {
+    if named || Graph::is_one(&source.text) {
         let graph = Graph::check(&source.name, &source.text, &kinds::catalogue())?;
         let (modules, links) = (graph.modules.len(), graph.links.len());
         return Ok((

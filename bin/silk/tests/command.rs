@@ -5,6 +5,7 @@ use silk_control::{Lifeline, PathReport, Refusal, Reply, Report, Request};
 use silk_testkit::netns::{Host, Rig};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{File, Permissions};
+use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -114,6 +115,35 @@ fn the_graph_a_configuration_names_is_checked_with_it() {
         out.contains("silk.toml: a configuration without a fault") && err.contains("did you mean `eth`?"),
         "{err}"
     );
+}
+
+/// Two that name each other would be checked for ever.
+#[test]
+fn a_configuration_that_is_named_as_a_graph_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one.toml", "other.toml"].map(|name| folder.path().join(name));
+    let write = |file: &PathBuf, graph: &PathBuf| {
+        std::fs::write(file, format!("graph = {graph:?}\n[device]\ninterface = \"eth0\"\n")).unwrap();
+    };
+    let is_refused = |file: &PathBuf| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+        let mut child =
+            command.arg("check").arg(file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(2).count();
+        if lines > 1 {
+            // It would never end.
+            child.kill().unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let (status, _, err) = said(&output);
+        assert_eq!((status, lines), (2, 1), "{err}");
+        assert!(err.contains("there are no modules") && err.contains("unknown key `device`"), "{err}");
+    };
+    write(&one, &one);
+    is_refused(&one);
+    write(&one, &other);
+    write(&other, &one);
+    is_refused(&one);
 }
 
 #[test]
