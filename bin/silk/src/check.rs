@@ -4,6 +4,7 @@
 use crate::kinds;
 use crate::trouble::Trouble;
 use silk_config::{Config, Faults, Graph, Refuse, Source, Unlisted};
+use silk_path::Catalogue;
 use std::collections::VecDeque;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -52,10 +53,12 @@ struct Named {
     refuse: Refuse,
 }
 
-/// What a file that is right holds, in a line, and what it names. One that is `named` by a configuration is a graph, whatever is in it.
+/// What a file that is right holds, in a line, and what it names. One that is `named` by a configuration is a graph, whatever is in
+/// it, and the daemon's.
 fn describe(source: &Source, named: bool) -> Result<(String, Named), Faults> {
     if named || Graph::is_one(&source.text) {
-        let graph = Graph::check(&source.name, &source.text, &kinds::catalogue())?;
+        let check = |catalogue: &dyn Catalogue| Graph::check(&source.name, &source.text, catalogue);
+        let graph = if named { check(&kinds::of_the_daemon())? } else { check(&kinds::catalogue())? };
         let (modules, links) = (graph.modules.len(), graph.links.len());
         return Ok((
             format!("a graph of {modules} modules and {links} links, without a fault"),

@@ -8,7 +8,12 @@ use silk_path::{Attrs, Catalogue, PathId};
 
 /// The catalogue to check graphs against.
 pub fn catalogue() -> impl Catalogue {
-    silk_media::catalogue(modules(Setup::new(Tables::with_room(1, 0))), Nothing)
+    silk_media::catalogue(of_the_daemon(), Nothing)
+}
+
+/// The same for those that the daemon builds, which has nothing of video.
+pub fn of_the_daemon() -> impl Catalogue {
+    modules(Setup::new(Tables::with_room(1, 0)))
 }
 
 /// No decoders and no screens: who only checks needs none.

@@ -147,6 +147,27 @@ fn a_configuration_that_is_named_as_a_graph_is_none() {
 }
 
 #[test]
+fn the_graph_a_configuration_names_is_one_that_the_daemon_builds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, graph) = (folder.path().join("silk.toml"), folder.path().join("graph.toml"));
+    std::fs::write(&file, format!("graph = {graph:?}\n[device]\ninterface = \"eth0\"\n")).unwrap();
+    std::fs::copy(root().join("graphs/video.toml"), &graph).unwrap();
+    let check = |file: &Path| {
+        let output = silk(&["check", file.to_str().unwrap()]);
+        let (status, _, err) = said(&output);
+        (status, err.to_owned())
+    };
+    assert_eq!(check(&graph), (0, String::new()));
+    let (status, err) = check(&file);
+    assert!(status == 2 && err.contains("there is no module of kind `mpeg`"), "{err}");
+    let text = std::fs::read_to_string(root().join("graphs/echo.toml")).unwrap();
+    std::fs::write(&graph, format!("{text}\n[[path]]\nname = \"it\"\nmodule = \"udp\"\ncolour = 7\n"))
+        .unwrap();
+    let (status, err) = check(&file);
+    assert!(status == 2 && err.contains("unknown key `colour` in [[path]]"), "{err}");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_no_fault_of_its_contents() {
     assert_eq!(said(&silk(&["check", "missing"])), (1, "", "silk: there is no file `missing`\n"));
     let (status, _, err) = {

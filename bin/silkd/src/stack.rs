@@ -100,10 +100,10 @@ fn graph_file(config: &Config, catalogue: &impl Catalogue) -> Result<GraphFile, 
 /// The graph's paths that programs can ask for.
 ///
 /// # Errors
-/// What is wrong with the graph or with an attribute.
+/// What is wrong with the graph.
 pub fn recipes(config: &Config) -> Result<Vec<Recipe>, String> {
     let catalogue = catalogue(Setup::new(Tables::with_room(64, 1)));
-    crate::recipes::recipes(&graph_file(config, &catalogue)?)
+    Ok(crate::recipes::recipes(&graph_file(config, &catalogue)?))
 }
 
 /// Takes over what the paths of each class may have.

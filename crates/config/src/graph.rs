@@ -5,6 +5,7 @@
 
 use crate::config::parse_document;
 use crate::fault::{Fault, Faults};
+use crate::path::NamedPath;
 use crate::read::{Notes, Section, Value, expected};
 use crate::source::LONGEST;
 use crate::suggest::suggestion;
@@ -16,7 +17,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A module graph: names are unique and links lead to modules that exist.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Graph {
     /// The modules, in the order of the file.
     pub modules: Vec<Module>,
@@ -39,7 +40,7 @@ pub struct Module {
     pub span: Range<usize>,
 }
 
-/// One parameter of a module, or attribute of a path.
+/// One parameter of a module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     /// Its name.
@@ -76,21 +77,6 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.module, self.service)
     }
-}
-
-/// `[[path]]`: path creation with a name (Scout §3.2: a module and attributes).
-#[derive(Clone, Debug, PartialEq)]
-pub struct NamedPath {
-    /// The name programs ask for.
-    pub name: String,
-    /// The module whose stage comes first.
-    pub module: String,
-    /// The attributes creation begins with.
-    pub attributes: Vec<Param>,
-    /// Where it stands.
-    pub span: Range<usize>,
-    /// Where its module stands.
-    pub module_span: Range<usize>,
 }
 
 impl Graph {
@@ -137,7 +123,7 @@ fn read(mut file: Section<'_, '_>) -> Parts {
     let modules: Vec<Module> = file.tables("module", "[[module]]", read_module);
     let mut links: Vec<Link> = file.or("links", Vec::new());
     links.extend(file.tables("link", "[[link]]", read_link).into_iter().flatten());
-    let paths = file.tables("path", "[[path]]", read_path);
+    let paths = file.tables("path", "[[path]]", NamedPath::read);
     let end = file.span().end;
     if modules.is_empty() && (!file.has("module") || file.is_empty_list("module")) {
         let help = "a graph has a `[[module]]` for each module and a `[[link]]` for each connection";
@@ -147,6 +133,7 @@ fn read(mut file: Section<'_, '_>) -> Parts {
     check_links(&modules, &links, file.notes);
     for path in &paths {
         check_exists(&modules, &path.module, &path.module_span, file.notes);
+        path.check(&modules, file.notes);
     }
     file.finish();
     (modules, links, paths)
@@ -171,18 +158,8 @@ fn read_link(mut section: Section<'_, '_>) -> Option<Link> {
     Some(Link { from: from?, to: to?, span })
 }
 
-fn read_path(mut section: Section<'_, '_>) -> NamedPath {
-    section.require("name", "every path here has one, for programs to ask for");
-    section.require("module", "say which module's stage comes first");
-    let name = read_name(&mut section, "name").unwrap_or_default();
-    let module = section.or("module", String::new());
-    let (span, module_span) = (section.span(), section.span_of("module"));
-    let attributes = read_params(&mut section);
-    NamedPath { name, module, attributes, span, module_span }
-}
-
 /// A name: letters, digits, `-` and `_`.
-fn read_name(section: &mut Section<'_, '_>, key: &'static str) -> Option<String> {
+pub(crate) fn read_name(section: &mut Section<'_, '_>, key: &'static str) -> Option<String> {
     let placed = section.placed::<String>(key)?;
     if is_name(&placed.value) {
         return Some(placed.value);

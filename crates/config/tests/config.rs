@@ -80,7 +80,7 @@ fn a_graph_keeps_what_it_does_not_know_for_the_modules() {
     assert_eq!(graph.module("eth").unwrap().params[0].key, "mtu");
     let links: Vec<String> = graph.links.iter().map(|link| format!("{}-{}", link.from, link.to)).collect();
     assert_eq!(links, ["ip.down-eth.up", "udp.down-ip.up", "udp-copy.down-ip.up"]);
-    assert_eq!(graph.paths[0].attributes[0].key, "local_port");
+    assert_eq!(graph.paths[0].attrs.local().map(|local| local.port()), Some(7));
 }
 
 const KINDS: [Kind; 2] = [

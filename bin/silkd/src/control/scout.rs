@@ -29,7 +29,7 @@ impl Server {
                 format!("the graph has no path named `{name}`: its [[path]] sections name those it has");
             return Err(Refusal { errno: libc::EADDRNOTAVAIL, why });
         };
-        match (recipe.kind(), kind) {
+        match (recipe.kind, kind) {
             (Kind::Stream, Kind::Stream) => self.scout_stream(family, process, &recipe, answer),
             (Kind::Datagram, Kind::Datagram) => self.scout_messages(family, process, recipe, answer),
             (Kind::Stream, _) => Err(other_kind(name, "bytes", "SOCK_STREAM")),
