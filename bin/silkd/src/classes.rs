@@ -63,7 +63,7 @@ impl Classes {
         let rules = self.rules.into_iter().map(|(place, rule)| (number(place), rule)).collect();
         let default = number(self.default);
         let fits = u8::try_from(classes.len().saturating_sub(1)).is_ok();
-        fits.then(|| Self { classes, rules, default, in_force, priorities: self.priorities })
+        fits.then_some(Self { classes, rules, default, in_force, priorities: self.priorities })
     }
 
     /// Those in force.
