@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use silk_instant::Instant;
 
+use super::Packet;
 use super::fifo::{Fifo, Left};
 
 /// The delay that a standing queue may have: 5 ms, 5 % of the interval (RFC 8289 §4.3).
@@ -32,14 +33,14 @@ pub(super) struct CoDel {
 }
 
 /// A packet from the head, and whether it may be dropped.
-struct Head {
-    packet: Option<Vec<u8>>,
+struct Head<P> {
+    packet: Option<P>,
     ok_to_drop: bool,
 }
 
 impl CoDel {
     /// The packet to transmit at `now`, and how many had to go before it (RFC 8289 §5.5).
-    pub(super) fn dequeue(&mut self, now: Instant, fifo: &mut Fifo) -> Left {
+    pub(super) fn dequeue<P: Packet>(&mut self, now: Instant, fifo: &mut Fifo<P>) -> Left<P> {
         let mut head = self.head(now, fifo);
         let mut dropped = 0;
         if self.dropping {
@@ -72,7 +73,7 @@ impl CoDel {
     }
 
     /// Takes the head and looks how long it waited (RFC 8289 §5.6, dodequeue).
-    fn head(&mut self, now: Instant, fifo: &mut Fifo) -> Head {
+    fn head<P: Packet>(&mut self, now: Instant, fifo: &mut Fifo<P>) -> Head<P> {
         let Some((came, packet)) = fifo.pop() else {
             self.first_above_time = None;
             return Head { packet: None, ok_to_drop: false };

@@ -4,26 +4,32 @@ use std::collections::VecDeque;
 
 use silk_instant::Instant;
 
+use super::Packet;
+
 /// Packets in the order in which they came, and when they did.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Fifo {
-    packets: VecDeque<(Instant, Vec<u8>)>,
+#[derive(Clone, Debug)]
+pub(super) struct Fifo<P> {
+    packets: VecDeque<(Instant, P)>,
     bytes: usize,
     /// The largest packet it ever held, RFC 8289's maxpacket.
     largest: usize,
 }
 
-impl Fifo {
-    pub(super) fn push(&mut self, now: Instant, packet: Vec<u8>) {
-        self.bytes += packet.len();
-        self.largest = self.largest.max(packet.len());
+impl<P: Packet> Fifo<P> {
+    pub(super) const fn new() -> Self {
+        Self { packets: VecDeque::new(), bytes: 0, largest: 0 }
+    }
+
+    pub(super) fn push(&mut self, now: Instant, packet: P) {
+        self.bytes += packet.length();
+        self.largest = self.largest.max(packet.length());
         self.packets.push_back((now, packet));
     }
 
     /// The oldest packet, and when it came.
-    pub(super) fn pop(&mut self) -> Option<(Instant, Vec<u8>)> {
+    pub(super) fn pop(&mut self) -> Option<(Instant, P)> {
         let oldest = self.packets.pop_front();
-        self.bytes -= oldest.as_ref().map_or(0, |(_, packet)| packet.len());
+        self.bytes -= oldest.as_ref().map_or(0, |(_, packet)| packet.length());
         oldest
     }
 
@@ -44,9 +50,9 @@ impl Fifo {
 
 /// What left a queue at one moment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct Left<P> {
     /// The packet for the transmitter.
-    pub(super) packet: Option<Vec<u8>>,
+    pub(super) packet: Option<P>,
     /// How many were dropped before it.
     pub(super) dropped: u64,
 }

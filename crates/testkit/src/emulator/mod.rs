@@ -21,6 +21,7 @@ mod codel;
 mod conditions;
 mod fifo;
 mod loss;
+mod packet;
 mod queue;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use crate::dice::Dice;
 pub use conditions::{Conditions, Discipline};
 use loss::Channel;
 pub use loss::Loss;
+pub use packet::Packet;
 use queue::Queue;
 
 /// Packets that a line carries at most: 100 Gb/s times 10 ms, or 1 Gb/s times 1 s, of full frames.
@@ -75,22 +77,22 @@ impl fmt::Display for Counts {
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct Link<P = Vec<u8>> {
     conditions: Conditions,
     dice: Dice,
-    queue: Queue,
+    queue: Queue<P>,
     /// When the transmitter has sent what it is sending.
     free_at: Instant,
     channel: Channel,
     /// On the line, by arrival and then by departure.
-    line: BTreeMap<(Instant, u64), Vec<u8>>,
+    line: BTreeMap<(Instant, u64), P>,
     departures: u64,
     /// When the last packet arrives that was not held back: those after it do not overtake it.
     last_due: Instant,
     counts: Counts,
 }
 
-impl Link {
+impl<P: Packet> Link<P> {
     /// A link under `conditions`, with chance from `seed`.
     pub fn new(conditions: &Conditions, seed: u64) -> Self {
         Self {
@@ -107,10 +109,10 @@ impl Link {
     }
 
     /// A packet enters at `now`, which must not lie before an earlier call's.
-    pub fn send(&mut self, now: Instant, packet: Vec<u8>) {
+    pub fn send(&mut self, now: Instant, packet: P) {
         self.transmit_until(now);
         self.counts.sent += 1;
-        if self.conditions.longest.is_some_and(|longest| packet.len() as u64 > longest.get()) {
+        if self.conditions.longest.is_some_and(|longest| packet.length() as u64 > longest.get()) {
             self.counts.too_long += 1;
             return;
         }
@@ -127,7 +129,7 @@ impl Link {
     }
 
     /// The next packet that has arrived by `now`.
-    pub fn arrive(&mut self, now: Instant) -> Option<Vec<u8>> {
+    pub fn arrive(&mut self, now: Instant) -> Option<P> {
         self.transmit_until(now);
         let first = self.line.first_entry().filter(|entry| entry.key().0 <= now)?;
         self.counts.arrived += 1;
@@ -152,7 +154,7 @@ impl Link {
         self.counts
     }
 
-    fn enter(&mut self, now: Instant, packet: Vec<u8>) {
+    fn enter(&mut self, now: Instant, packet: P) {
         if !self.queue.push(now, packet) {
             self.counts.overflowed += 1;
         }
@@ -167,14 +169,14 @@ impl Link {
             let left = self.queue.pop(start);
             self.counts.managed += left.dropped;
             if let Some(packet) = left.packet {
-                self.free_at = start + occupies(packet.len(), self.conditions.rate);
+                self.free_at = start + occupies(packet.length(), self.conditions.rate);
                 self.depart(self.free_at, packet);
             }
         }
     }
 
     /// The last bit of a packet is on the line.
-    fn depart(&mut self, now: Instant, mut packet: Vec<u8>) {
+    fn depart(&mut self, now: Instant, mut packet: P) {
         if self.channel.loses(&mut self.dice) {
             self.counts.lost += 1;
             return;
@@ -184,9 +186,9 @@ impl Link {
             return;
         }
         if self.dice.falls(self.conditions.corrupt) {
-            let bit = self.dice.below(packet.len() as u64 * 8) as usize;
-            if let Some(byte) = packet.get_mut(bit / 8) {
-                *byte ^= 1 << (bit % 8);
+            let bit = self.dice.below(packet.length() as u64 * 8) as usize;
+            if packet.length() > 0 {
+                packet.turn_over(bit);
                 self.counts.corrupted += 1;
             }
         }

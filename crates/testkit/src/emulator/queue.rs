@@ -5,24 +5,24 @@ use silk_instant::Instant;
 
 use super::codel::CoDel;
 use super::fifo::{Fifo, Left};
-use super::{Conditions, Discipline};
+use super::{Conditions, Discipline, Packet};
 
 /// A queue with its limit and its discipline.
 #[derive(Clone, Debug)]
-pub(super) struct Queue {
-    fifo: Fifo,
+pub(super) struct Queue<P> {
+    fifo: Fifo<P>,
     limit: usize,
     codel: Option<CoDel>,
 }
 
-impl Queue {
+impl<P: Packet> Queue<P> {
     pub(super) fn new(conditions: &Conditions) -> Self {
         let codel = (conditions.discipline == Discipline::CoDel).then(CoDel::default);
-        Self { fifo: Fifo::default(), limit: conditions.queue.max(1), codel }
+        Self { fifo: Fifo::new(), limit: conditions.queue.max(1), codel }
     }
 
     /// Takes a packet; false when there is no room.
-    pub(super) fn push(&mut self, now: Instant, packet: Vec<u8>) -> bool {
+    pub(super) fn push(&mut self, now: Instant, packet: P) -> bool {
         let room = self.fifo.len() < self.limit;
         if room {
             self.fifo.push(now, packet);
@@ -31,7 +31,7 @@ impl Queue {
     }
 
     /// The transmitter asks for a packet.
-    pub(super) fn pop(&mut self, now: Instant) -> Left {
+    pub(super) fn pop(&mut self, now: Instant) -> Left<P> {
         match &mut self.codel {
             None => Left { packet: self.fifo.pop().map(|(_, packet)| packet), dropped: 0 },
             Some(codel) => codel.dequeue(now, &mut self.fifo),
