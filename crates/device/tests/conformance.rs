@@ -8,6 +8,8 @@ use std::time::Duration;
 use rig::{PAYLOAD, TRANSPORT};
 use silk_device::xdp::{self, Mode};
 use silk_device::{Checksum, End, HEADROOM, Offload, Segment, link, packet, readable, tap};
+use silk_testkit::emulator::Conditions;
+use silk_testkit::faults::Faulty;
 
 /// Two connected ends, the sender first, and what must live as long as they.
 type Pair = (End, End, Option<xdp::Device>);
@@ -64,6 +66,30 @@ fn what_is_sent_back_to_oneself_comes_whole_but_for_datagrams() {
     end.transmit.flush();
     let lengths: Vec<_> = rig::arrivals(&mut end, 4).iter().map(|(_, bytes)| bytes.len() - PAYLOAD).collect();
     assert_eq!(lengths, [9000, 1000, 1000, 500]);
+}
+
+/// The wrapper that tests bring faults over a device with keeps what every device promises.
+#[test]
+fn link_with_faults_that_never_happen() {
+    let options = link::Options { cut: false, ..link::Options::default() };
+    conforms("link, faultless", || faultless(link_pair(&link::Options::default())));
+    conforms("uncut link, faultless", || faultless(link_pair(&options)));
+    loss_is_counted(faultless(link_pair(&link::Options::default())));
+}
+
+#[test]
+fn packet_with_faults_that_never_happen() {
+    rig::with_veth(|| {
+        let open = |name| packet::open(name, &packet::Options::default()).unwrap();
+        conforms("packet, faultless", || faultless((open("left"), open("right"), None)));
+        loss_is_counted(faultless((open("left"), open("right"), None)));
+    });
+}
+
+fn faultless((a, b, device): Pair) -> Pair {
+    let around = |receive| Faulty::new(receive, &Conditions::default(), 1).unwrap().boxed();
+    let [a, b] = [a, b].map(|end| End { receive: around(end.receive), ..end });
+    (a, b, device)
 }
 
 fn link_pair(options: &link::Options) -> Pair {
