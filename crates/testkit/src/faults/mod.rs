@@ -48,8 +48,8 @@ pub use line::Line;
 
 /// Frames that are taken from the device in one go.
 const BATCH: usize = 64;
-/// How often it is asked in one call at most, so that a flood ends.
-const ROUNDS: usize = 16;
+/// How often it is asked in one call at most, so that what is due does not wait for a flood's end.
+const ROUNDS: usize = 4;
 /// Frames that may be held by whoever receives them, as many as an end of the memory link has.
 const BUFFERS: usize = 1024;
 
