@@ -20,6 +20,11 @@ use crate::stamps::Timestamps;
 use crate::table::Table;
 use crate::user_timeout::UserTimeout;
 
+/// The back-off grows this often at most.
+const BACK_OFFS: u8 = 16;
+/// One for each delay, however often a SYN-ACK may be sent again: that may change while the table stands.
+const LANES: usize = BACK_OFFS as usize + 1;
+
 /// What the listener's owner knows when a segment comes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Admission {
@@ -98,8 +103,7 @@ pub struct SynTable<K> {
 impl<K: Hash + Eq + Copy> SynTable<K> {
     /// A listener with room for `backlog` half-open connections.
     pub fn new(config: Config, secret: IsnSecret, backlog: usize) -> Self {
-        let lanes = usize::from(config.syn_ack_retries) + 1;
-        Self { halves: Table::new(secret, backlog, lanes), secret, config, baked_at: None }
+        Self { halves: Table::new(secret, backlog, LANES), secret, config, baked_at: None }
     }
 
     /// The configuration of connections from now on; those half-open keep what was agreed.
@@ -363,7 +367,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     }
 
     fn backed_off(&self, times: u8) -> Duration {
-        self.config.initial_rto.saturating_mul(1 << times.min(16)).min(self.config.max_rto)
+        self.config.initial_rto.saturating_mul(1 << times.min(BACK_OFFS)).min(self.config.max_rto)
     }
 
     /// The listener closes: forgets a half-open connection and answers its name and the reset to

@@ -198,6 +198,30 @@ fn an_unanswered_syn_ack_is_sent_again_with_back_off_and_then_forgotten() {
     assert!(table.is_empty());
 }
 
+// What a program wishes (TCP_SYNCNT) is known after the table has been made.
+#[test]
+fn who_may_be_asked_more_often_than_at_first_is_still_asked_in_time() {
+    let config = Config { syn_ack_retries: 0, ..Config::default() };
+    let mut table = SynTable::new(config, IsnSecret::new([1, 2]), 8);
+    table.set_config(Config { syn_ack_retries: 9, ..table.config().clone() });
+    half_open(&mut table, 1);
+    let mut asked = Vec::new();
+    for second in 1..60 {
+        let now = NOW + Duration::from_secs(second);
+        if second == 16 {
+            assert!(matches!(table.on_segment(now, 2, &syn(100), OPEN), ListenAction::Reply(_)));
+        }
+        while let Some((key, _)) = table.on_timeout(now) {
+            asked.push((key, second));
+        }
+    }
+    let (first, second) = ([1, 3, 7, 15, 31].map(|at| (1, at)), [17, 19, 23, 31, 47].map(|at| (2, at)));
+    let mut expected = [first, second].concat();
+    expected.sort_by_key(|(_, at)| *at);
+    asked.sort_by_key(|(key, at)| (*at, *key));
+    assert_eq!(asked, expected);
+}
+
 #[test]
 fn a_deferred_accept_waits_for_text_or_its_time() {
     let config = Config { defer_accept: Some(Duration::from_secs(10)), ..Config::default() };
