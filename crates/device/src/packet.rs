@@ -11,6 +11,7 @@
 //! 802.1Q-2018 §9.6) out of frames before a socket sees them, but the socket's filter may ask for them,
 //! so that what it has let through had that one, which is put back.
 
+mod arrived;
 mod receive;
 mod transmit;
 

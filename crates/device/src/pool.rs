@@ -54,6 +54,11 @@ impl Pool {
         Some(index)
     }
 
+    /// How many buffers there are.
+    pub fn size(&self) -> usize {
+        self.buffers.len()
+    }
+
     /// How many buffers are free.
     pub fn left(&self) -> usize {
         self.free.len()

@@ -105,6 +105,7 @@ fn packet() {
         conforms("packet", || (open("left"), open("right"), None));
         loss_is_counted((open("left"), open("right"), None));
         datagrams_apart((open("left"), open("right"), None));
+        many_datagrams_apart((open("left"), open("right"), None));
     });
 }
 
@@ -144,6 +145,9 @@ fn xdp() {
                 (ours, linux, device)
             });
             loss_is_counted(xdp_pair(1));
+            if mode == Mode::Ingress {
+                many_datagrams_apart(xdp_pair(1));
+            }
         }
     });
 }
@@ -322,6 +326,41 @@ fn datagrams_apart((mut a, mut b, device): Pair) {
         assert!(checksum_holds(frame.checksum, &b.receive.bytes(frame)[frame.range()], 6));
         b.receive.release(frame);
     }
+    whole_again((a, b, device));
+}
+
+/// More datagrams than there are buffers for come at once, each packet as many as can be: all arrive, in order, while the
+/// receiver has all buffers for a while, too.
+fn many_datagrams_apart((mut a, mut b, device): Pair) {
+    const PACKETS: usize = 40;
+    const EACH: usize = 60;
+    let payload = |packet: usize| -> Vec<u8> {
+        (0..EACH).flat_map(|at| [[packet as u8, at as u8]; 500].concat()).collect()
+    };
+    for number in 0..PACKETS {
+        let (packet, mut offload) = rig::unsummed_datagram(&payload(number));
+        offload.segment = Segment::Udp(1000);
+        offload.header_len = PAYLOAD as u16;
+        a.transmit.send(&packet, [&[], &[]], offload);
+        rig::send(&mut a, &rig::datagram(&[number as u8; 2]));
+    }
+    let (mut frames, mut arrived) = (Vec::new(), Vec::new());
+    assert!(readable(b.receive.fd(), Duration::from_secs(2)).unwrap());
+    // Who holds frames comes again when it has released them, and only then more can have come.
+    while b.receive.receive(&mut frames, 64) > 0 {
+        while b.receive.receive(&mut frames, 64) > 0 {}
+        for frame in frames.drain(..) {
+            arrived.push(b.receive.bytes(frame)[frame.range()][PAYLOAD..].to_vec());
+            b.receive.release(frame);
+        }
+    }
+    let expected = (0..PACKETS).flat_map(|number| {
+        let datagrams = payload(number).chunks(1000).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        datagrams.into_iter().chain([vec![number as u8; 2]])
+    });
+    assert_eq!(arrived.len(), PACKETS * (EACH + 1), "{:?}", b.receive.received());
+    assert!(arrived.into_iter().eq(expected), "in order");
+    assert_eq!(b.receive.received().no_buffer, 0);
     whole_again((a, b, device));
 }
 

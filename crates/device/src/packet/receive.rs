@@ -2,7 +2,6 @@
 //! or of several, each of one protocol.
 
 use std::cell::OnceCell;
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
@@ -10,10 +9,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use silk_wire::eth;
 
+use super::arrived::{Arrived, Several};
 use super::{Options, PACKET_VNET_HDR, accept};
 use crate::pool::Pool;
 use crate::sys::{self, Filter, Readiness, ReceiveBatch};
-use crate::{Checksum, Frame, HEADROOM, OpenError, Receive, Received, segment, vnet};
+use crate::{Frame, HEADROOM, OpenError, Receive, Received, vnet};
 
 /// So many times a socket is not asked that has nothing that was promised. Then it is all the same: an error, as when its
 /// interface goes down, waits there like a packet, and ends every sleep until it is taken.
@@ -38,11 +38,8 @@ pub(crate) struct PacketReceive {
     pool: Pool,
     /// Buffers of the pool that are offered to the kernel: empty between calls.
     offered: Vec<(u32, Box<[u8]>)>,
-    /// Frames to be handed out: more than the kernel gave where one was several datagrams. Empty but
-    /// after a call that stopped at its limit, whose caller comes again.
-    arrived: VecDeque<Frame>,
-    /// Room to cut those in.
-    packet: Vec<u8>,
+    /// What is to be handed out: more than the kernel gave where a packet was several datagrams.
+    arrived: Arrived,
     /// The VLAN of every frame, 0: of none.
     vlan: u16,
     received: Received,
@@ -124,8 +121,7 @@ impl PacketReceive {
             batch: ReceiveBatch::new(16),
             pool: Pool::new(options.buffers, options.longest),
             offered: Vec::new(),
-            arrived: VecDeque::new(),
-            packet: Vec::new(),
+            arrived: Arrived::default(),
             vlan: options.vlan,
             received: Received::default(),
         })
@@ -184,14 +180,7 @@ impl PacketReceive {
             let path = arrival.mark;
             let message = buffer.get(HEADROOM..HEADROOM + len).unwrap_or_default();
             if let Some(offload) = vnet::datagrams(arrival.header, message) {
-                let Self { pool, arrived, received, packet, vlan, .. } = self;
-                let cut =
-                    segment::cut(message, offload, packet, |packet| match copied(pool, packet, *vlan) {
-                        Some(frame) => arrived.push_back(received.count(Frame { path, ..frame })),
-                        None => received.no_buffer += 1,
-                    });
-                received.malformed += u64::from(cut.is_err());
-                self.pool.put(index, buffer);
+                self.arrived.push_several(Several { index, buffer, len, offload, path });
                 continue;
             }
             let (checksum, segment) = vnet::decode(arrival.header);
@@ -199,7 +188,7 @@ impl PacketReceive {
             let (offset, len) = tagged(&mut buffer, len, vlan);
             self.pool.hold(index, buffer);
             let frame = Frame { index, device: 0, offset, len, path, segment, checksum };
-            self.arrived.push_back(self.received.count(frame));
+            self.arrived.push(frame);
         }
         arrived
     }
@@ -207,7 +196,7 @@ impl PacketReceive {
 
 /// Puts the tag back that Linux has taken out of the frame of `len` bytes behind the headroom: addresses
 /// move into the headroom. Where the frame begins now, and its length.
-fn tagged(buffer: &mut [u8], len: usize, vlan: u16) -> (u32, u32) {
+pub(super) fn tagged(buffer: &mut [u8], len: usize, vlan: u16) -> (u32, u32) {
     const ADDRESSES: usize = 12;
     if vlan == 0 || len < eth::HEADER {
         return (HEADROOM as u32, len as u32);
@@ -218,16 +207,6 @@ fn tagged(buffer: &mut [u8], len: usize, vlan: u16) -> (u32, u32) {
     tag[..2].copy_from_slice(&eth::TAGGED.to_be_bytes());
     tag[2..].copy_from_slice(&vlan.to_be_bytes());
     (start as u32, (len + eth::TAG) as u32)
-}
-
-/// The ticket of a buffer with a copy of `packet`, where there is one: a part of a frame is no longer than
-/// the frame.
-fn copied(pool: &mut Pool, packet: &[u8], vlan: u16) -> Option<Frame> {
-    let index = pool.hold_copy(packet)?;
-    let frame =
-        Frame { index, device: 0, offset: 0, len: 0, path: 0, segment: 0, checksum: Checksum::Unknown };
-    let (offset, len) = tagged(pool.bytes(frame), packet.len(), vlan);
-    Some(Frame { offset, len, ..frame })
 }
 
 impl Receive for PacketReceive {
@@ -252,10 +231,11 @@ impl Receive for PacketReceive {
         let count = self.sockets.len();
         let mut turn = 0;
         loop {
-            let room = limit - (frames.len() - before);
-            frames.extend(self.arrived.drain(..room.min(self.arrived.len())));
+            let Self { arrived, pool, vlan, received, .. } = self;
+            arrived.hand_out(frames, limit - (frames.len() - before), (pool, *vlan), received);
             let wanted = limit - (frames.len() - before);
-            if turn == count || wanted == 0 {
+            // What waits for buffers waits before what comes.
+            if turn == count || wanted == 0 || !arrived.is_empty() {
                 self.first = (self.first + turn.max(1)) % count;
                 return frames.len() - before;
             }
