@@ -1,11 +1,12 @@
 """A server of datagrams, and who asks it.
 
 lanes.py answer HOW ADDRESS PORT: says to each datagram how it is scheduled, and how many that said `slow` it has heard, for each of which it
-sleeps. It waits in `recv`, at an event set (`epoll`; `edge`: that tells of each change once), or looks at each before it takes it (`peek`). `join` has it join a group, `peer` hear this peer alone, `all` everybody again.
+sleeps. From `near` on it sends with nine hops, but to `far` five times one datagram with 77 and one without hops of its own. It waits in `recv`, at an event set (`epoll`; `edge`: that tells of each change once), or looks at each before it takes it (`peek`). `join` has it join a group, `peer` hear this peer alone, `all` everybody again.
 lanes.py share OPTION ADDRESS PORT COUNT: so many sockets that share the port by this option (`SO_REUSEPORT`). Each says which of them it is, and how many `slow` all
 have heard. `more` makes one more, `join` has the first join a group.
 lanes.py again ADDRESS PORT COUNT: five sockets, one after the other, that answer so many questions each.
 lanes.py ask FROM TO PORT WORD...: one word after the other, and what was said to it.
+lanes.py hops FROM TO PORT WORD COUNT: the hops with which so many answers to a word were sent.
 lanes.py flood FROM TO PORT COUNT: so many times `slow`, without waiting for answers.
 """
 import ctypes
@@ -15,6 +16,7 @@ import socket
 import sys
 import time
 
+IP_RECVTTL = 12
 GROUP = socket.inet_aton("239.9.9.9") + bytes(4)
 
 
@@ -54,8 +56,12 @@ def answer(how, address, port):
             case b"all":
                 # AF_UNSPEC
                 assert ctypes.CDLL(None).connect(end.fileno(), bytes(16), 16) == 0
+            case b"near":
+                end.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 9)
         said = f"{os.sched_getscheduler(0)} {os.sched_getparam(0).sched_priority} {slow}"
-        end.sendto(said.encode(), asker)
+        for own in [77, 0] * 5 if word == b"far" else [0]:
+            hops = [(socket.IPPROTO_IP, socket.IP_TTL, bytes([own, 0, 0, 0]))]
+            end.sendmsg([said.encode()], hops if own else [], 0, asker)
 
 
 def share(option, address, port, count):
@@ -104,6 +110,16 @@ def ask(source, to, port, words):
         print(end.recv(100).decode(), flush=True)
 
 
+def hops(source, to, port, word, count):
+    end = end_at(source)
+    end.settimeout(10)
+    end.setsockopt(socket.IPPROTO_IP, IP_RECVTTL, 1)
+    end.sendto(word.encode(), (to, port))
+    for _ in range(count):
+        _, [(_, _, hops)], _, _ = end.recvmsg(100, 100)
+        print(hops[0], flush=True)
+
+
 def flood(source, to, port, count):
     end = end_at(source)
     for _ in range(count):
@@ -119,5 +135,7 @@ match sys.argv[1:]:
         again(address, int(port), int(count))
     case ["ask", source, to, port, *words]:
         ask(source, to, int(port), words)
+    case ["hops", source, to, port, word, count]:
+        hops(source, to, int(port), word, int(count))
     case ["flood", source, to, port, count]:
         flood(source, to, int(port), int(count))

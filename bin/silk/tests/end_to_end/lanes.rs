@@ -47,6 +47,14 @@ fn ask(silk: &Silk, from: impl Into<IpAddr>, words: &[&str]) -> Vec<String> {
     text(&mut python).lines().map(String::from).collect()
 }
 
+/// The hops with which so many answers to a word are sent.
+fn hops(silk: &Silk, from: impl Into<IpAddr>, word: &str, count: &str) -> Vec<String> {
+    let mut python = silk.on_peer("python3");
+    let (from, to) = (from.into().to_string(), SERVER.to_string());
+    python.args(["lanes.py", "hops", &from, &to, PORT, word, count]);
+    text(&mut python).lines().map(String::from).collect()
+}
+
 /// Sends what takes the server long, and waits for nothing.
 fn flood(silk: &Silk, count: &str) {
     let mut python = silk.on_peer("python3");
@@ -185,6 +193,19 @@ fn while_one_of_them_is_in_a_group_none_has_any_and_all_are_silks() {
         who_answers(&silk, from);
     }
     assert_eq!((paths(&silk, "preferred"), heard_by_linux(&silk)), (0, before));
+}
+
+#[test]
+fn what_a_socket_wishes_counts_behind_a_datagram_with_hops_of_its_own() {
+    let Some(silk) = start() else { return };
+    let _server = serve(&silk, "epoll", "0.0.0.0");
+    assert_eq!(ask(&silk, PREFERRED, &FEW).len(), 12);
+    for from in [PREFERRED, CLIENT] {
+        assert_eq!(hops(&silk, from, "near", "1"), ["9"]);
+        // As many as there are when the executor has its turn are sent together.
+        assert_eq!(hops(&silk, from, "far", "10"), ["77", "9"].repeat(5), "{from}");
+    }
+    assert_eq!((paths(&silk, "preferred"), paths(&silk, "standard")), (1, 1));
 }
 
 #[test]

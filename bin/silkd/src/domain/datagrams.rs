@@ -38,6 +38,8 @@ const SENDING: usize = 64;
 /// A datagram socket whose datagrams leave.
 struct Leaving {
     name: SocketName,
+    /// The socket that its program knows, whose options hold: of a lane, the one that it is of.
+    socket: SocketName,
     /// Its path, and the second one, which is IPv6's.
     first: PathId,
     twin: Option<PathId>,
@@ -280,7 +282,7 @@ impl Engine {
         }
         let mut left = SENDING;
         let twin = self.sockets.get(name).and_then(|socket| socket.twin);
-        let mut leaving = Leaving { name, first: id, twin, told: end.told, count: 0 };
+        let mut leaving = Leaving { name, socket: end.socket(), first: id, twin, told: end.told, count: 0 };
         while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
             left -= 1;
         }
@@ -328,22 +330,25 @@ impl Engine {
 
     /// The next datagrams of a socket go another way than those before.
     fn tell_way(&mut self, leaving: &mut Leaving, way: Way, now: Instant) {
-        let Leaving { name, told, .. } = *leaving;
+        let Leaving { name, socket, told, .. } = *leaving;
         leaving.told = way;
         if way.service != told.service {
             self.tell_paths_of(name, Bell::Service(way.service), now);
         }
-        let arena = self.families.get(&name.family).map(|family| family.arena.clone());
-        if way.hops != told.hops
-            && let Some(slot) = arena.as_ref().and_then(|arena| arena.slot(name.slot))
-        {
-            let mut wishes = crate::domain::wishes::of(slot);
+        if way.hops != told.hops {
+            let mut wishes = self.wished_by(socket);
             if way.hops != 0 {
                 let hops = Some(way.hops);
                 (wishes.ttl, wishes.hops, wishes.group_ttl, wishes.group_hops) = (hops, hops, hops, hops);
             }
             self.tell_paths_of(name, Bell::Wishes(wishes), now);
         }
+    }
+
+    /// What the program of a socket wishes.
+    fn wished_by(&self, socket: SocketName) -> Wishes {
+        let slot = self.families.get(&socket.family).and_then(|family| family.arena.slot(socket.slot));
+        slot.map(crate::domain::wishes::of).unwrap_or_default()
     }
 
     /// Sends a datagram, or several that the device cuts up. It arrived from the program just now.
@@ -413,7 +418,7 @@ impl Engine {
             self.tell_paths_of(name, bell, now);
         }
         let twin = self.sockets.find(name).and_then(|socket| socket.twin);
-        let mut leaving = Leaving { name, first: id, twin, told: end.told, count: 0 };
+        let mut leaving = Leaving { name, socket: end.socket(), first: id, twin, told: end.told, count: 0 };
         while leaving.count < LAST_WORDS
             && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now))
         {}
