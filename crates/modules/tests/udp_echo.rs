@@ -4,8 +4,11 @@ mod rig;
 
 use core::time::Duration;
 use rig::{Host, exchange, ip, ip6};
-use silk_path::{Attr, Attrs, CreateError, DropReason, Endpoint, Event, Outcome};
+use silk_modules::ip::Ip;
+use silk_modules::ip6::Ip6;
+use silk_path::{Attr, Attrs, CreateError, Discovery, DropReason, Endpoint, Event, Message, Meta, Outcome};
 use silk_wire::icmp::Unreachable;
+use silk_wire::{eth, ipv4};
 
 fn at(n: u8, port: u16) -> Endpoint {
     Endpoint::v4(ip(n), port)
@@ -146,6 +149,52 @@ fn what_waits_for_a_neighbour_as_its_path_ends_is_sent() {
             ["first", "words"].repeat(2).into_iter().map(|one| (listener, ours, one.into())).collect();
         assert_eq!(server.world.delivered, words, "{name}");
         assert_eq!(client.paths.classes.of(0).memory(), memory, "{name}");
+    }
+}
+
+/// What a message to station 2 wishes, on IP's own path.
+fn on_own_path(client: &mut Host, six: bool, (tos, hops, discovery): (u8, u8, Discovery)) {
+    let there = if six { Endpoint::v6(ip6(2), 9) } else { at(2, 9) };
+    let meta = Meta { remote: there, protocol: ipv4::UDP, tos, hops, discovery, ..Meta::default() };
+    let paths = &mut client.paths;
+    let own = if six {
+        paths.module_mut::<Ip6>().unwrap().own_path()
+    } else {
+        paths.module_mut::<Ip>().unwrap().own_path()
+    };
+    let mut headroom = [0; rig::HEADROOM];
+    let mut message = Message::outgoing(&mut headroom, [&[0; 8], b""], meta);
+    let outcome = paths.down(own.unwrap(), client.world.now, &mut client.world, &mut message);
+    assert_eq!(outcome, Outcome::Done);
+}
+
+#[test]
+fn each_message_on_ips_own_path_leaves_as_it_wishes_though_it_has_waited() {
+    const WISHES: [(u8, u8, Discovery); 4] = [
+        (0x48, 7, Discovery::Do),
+        (0, 0, Discovery::Want),
+        (0x20, 9, Discovery::Probe),
+        (0, 255, Discovery::Dont),
+    ];
+    for six in [false, true] {
+        let (mut client, mut server) = (Host::six(1), Host::six(2));
+        WISHES.into_iter().for_each(|wishes| on_own_path(&mut client, six, wishes));
+        let mut left = Vec::new();
+        for _ in 0..8 {
+            server.sent().iter().for_each(|frame| _ = client.arrive(frame));
+            for frame in client.sent() {
+                let packet = &frame[eth::HEADER..];
+                let four = (packet[1], packet[8], packet[6] & 0x40 != 0);
+                let told = if six { (packet[0] << 4 | packet[1] >> 4, packet[7], false) } else { four };
+                left.extend((packet[if six { 6 } else { 9 }] == ipv4::UDP).then_some(told));
+                server.arrive(&frame);
+            }
+        }
+        let wished = WISHES.map(|(tos, hops, discovery)| {
+            let whole = !six && matches!(discovery, Discovery::Do | Discovery::Probe);
+            (tos, if hops == 0 { 64 } else { hops }, whole)
+        });
+        assert_eq!(left, wished, "six: {six}");
     }
 }
 

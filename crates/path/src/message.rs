@@ -7,7 +7,7 @@
 //! The bytes in place come first, then `ext`: payload that follows by reference, in two
 //! slices because a program's ring wraps. Only messages on their way out have `ext`.
 
-use crate::{DropReason, Endpoint, Framing};
+use crate::{Discovery, DropReason, Endpoint, Framing};
 use core::net::Ipv4Addr;
 use silk_instant::Instant;
 
@@ -86,8 +86,10 @@ pub struct Meta {
     pub class: u8,
     /// The service bits of IP to send with, or received.
     pub tos: u8,
-    /// The hops that a received packet had left; 0: nobody knows.
+    /// The hops that a received packet had left; 0: nobody knows. Those that IP's own path sends with; 0: as many as usual.
     pub hops: u8,
+    /// What becomes of it where it is too large, if IP's own path sends it.
+    pub discovery: Discovery,
     /// When the message arrived.
     pub arrival: Instant,
     /// The other side, where the path itself does not fix it.
@@ -130,6 +132,7 @@ impl Default for Meta {
             class: 0,
             tos: 0,
             hops: 0,
+            discovery: Discovery::Want,
             arrival: Instant::ZERO,
             remote: NOWHERE,
             local: NOWHERE,

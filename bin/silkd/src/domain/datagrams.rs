@@ -49,6 +49,15 @@ struct Leaving {
     count: usize,
 }
 
+/// The way that a datagram leaves.
+#[derive(Clone, Copy)]
+struct Course {
+    /// The path of its socket.
+    path: PathId,
+    /// IP's own path, where that of its socket does not lead there, and the end that the datagram is from.
+    stray: Option<(PathId, Endpoint)>,
+}
+
 /// Datagrams that one record may be: Linux's `UDP_MAX_SEGMENTS`.
 const SEGMENTS: usize = 128;
 /// Datagrams that are sent of a socket that is closed, or over a path that it leaves; more are its loss, or go over the next.
@@ -302,8 +311,7 @@ impl Engine {
     /// IPv6's. What is several datagrams (`UDP_SEGMENT`) the device cuts up, where it can.
     fn send_record(&mut self, leaving: &mut Leaving, to: Datagram, data: [&[u8]; 2], now: Instant) {
         let remote = Endpoint::new(to.peer.ip().to_canonical(), to.peer.port());
-        let over_linux = self.leaves_over_linux(leaving.first, remote, now);
-        let id = over_linux.or(leaving.twin.filter(|_| remote.is_v6())).unwrap_or(leaving.first);
+        let course = self.course(leaving, remote, now);
         if to.way != leaving.told {
             self.tell_way(leaving, to.way, now);
         }
@@ -311,21 +319,34 @@ impl Engine {
         let local = from.map_or(NOWHERE, |from| Endpoint::new(from, 0));
         let (whole, size) = (to.len as usize, usize::from(segment));
         leaving.count += if size == 0 { 1 } else { whole.div_ceil(size).clamp(1, SEGMENTS) };
-        let meta = Meta { local, remote, arrival: now, ..Meta::default() };
+        let mut meta = Meta { local, remote, arrival: now, ..Meta::default() };
+        if course.stray.is_some() {
+            meta = self.as_wished(meta, leaving.socket, to.way);
+        }
         if size == 0 || whole <= size {
-            return self.send_one(id, meta, data);
+            return self.send_one(course, meta, data);
         }
         if whole > size * SEGMENTS {
             return self.core.drops.count(DropReason::TooBig);
         }
         let device_cuts =
-            self.core.paths.path(id).is_some_and(|path| path.state.attrs.gso().unwrap_or(0) > 0);
+            self.core.paths.path(course.path).is_some_and(|path| path.state.attrs.gso().unwrap_or(0) > 0);
         if device_cuts {
-            return self.send_one(id, Meta { gso_size: segment, ..meta }, data);
+            return self.send_one(course, Meta { gso_size: segment, ..meta }, data);
         }
         for at in (0..whole).step_by(size) {
-            self.send_one(id, meta, part(data, at, size));
+            self.send_one(course, meta, part(data, at, size));
         }
+    }
+
+    /// The way that a datagram to `remote` leaves.
+    fn course(&mut self, leaving: &Leaving, remote: Endpoint, now: Instant) -> Course {
+        let first = leaving.first;
+        if let Some(path) = self.leaves_over_linux(first, remote, now) {
+            return Course { path, stray: None };
+        }
+        let path = leaving.twin.filter(|_| remote.is_v6()).unwrap_or(first);
+        Course { path, stray: self.stray(path, remote) }
     }
 
     /// The next datagrams of a socket go another way than those before.
@@ -352,13 +373,12 @@ impl Engine {
     }
 
     /// Sends a datagram, or several that the device cuts up. It arrived from the program just now.
-    fn send_one(&mut self, id: PathId, meta: Meta, data: [&[u8]; 2]) {
+    fn send_one(&mut self, course: Course, meta: Meta, data: [&[u8]; 2]) {
         let now = meta.arrival;
-        let stray = self.stray(id, meta.remote);
         let mut headroom = std::mem::take(&mut self.headroom);
         let mut message = Message::outgoing(&mut headroom, data, meta);
-        match stray {
-            None => _ = self.core.paths.down(id, now, &mut self.core.port, &mut message),
+        match course.stray {
+            None => _ = self.core.paths.down(course.path, now, &mut self.core.port, &mut message),
             Some((own, local)) if head(&mut message, local).is_ok() => {
                 let _ = self.core.paths.down(own, now, &mut self.core.port, &mut message);
             }
@@ -380,6 +400,18 @@ impl Engine {
             paths.module_mut::<Ip>().and_then(|ip| ip.own_path())
         };
         Some((own?, local))
+    }
+
+    /// What IP's own path, which is nobody's, is told with each datagram: the options of its socket, and its own.
+    fn as_wished(&self, meta: Meta, socket: SocketName, way: Way) -> Meta {
+        let (wishes, to) = (self.wished_by(socket), meta.remote.ip());
+        let (alone, group, discovery) = match to {
+            IpAddr::V4(_) => (wishes.ttl, wishes.group_ttl, wishes.discovery),
+            IpAddr::V6(_) => (wishes.hops, wishes.group_hops, wishes.discovery6),
+        };
+        let hops = if to.is_multicast() { group } else { alone };
+        let hops = if way.hops == 0 { hops.unwrap_or(0) } else { way.hops };
+        Meta { tos: way.service, hops, discovery, ..meta }
     }
 
     /// A datagram socket's path ends with its socket.

@@ -89,13 +89,23 @@ impl IpStage {
             source,
             destination,
             payload_len: payload as u16,
-            dont_fragment: match self.discovery {
-                Discovery::Want => (self.remote.is_some() || protocol == ipv4::TCP) && !self.narrow,
-                Discovery::Dont => false,
-                Discovery::Do | Discovery::Probe => true,
-            },
+            dont_fragment: self.is_kept_whole(self.discovery, protocol),
             ..ipv4::Emit::default()
         }
+    }
+
+    /// Whether routers are not to cut packets up.
+    fn is_kept_whole(&self, discovery: Discovery, protocol: u8) -> bool {
+        match discovery {
+            Discovery::Want => (self.remote.is_some() || protocol == ipv4::TCP) && !self.narrow,
+            Discovery::Dont => false,
+            Discovery::Do | Discovery::Probe => true,
+        }
+    }
+
+    /// What becomes of a message that is too large. IP's own path is nobody's: each message brings its program's wishes.
+    fn discovery_of(&self, meta: &Meta) -> Discovery {
+        if self.protocol == 0 { meta.discovery } else { self.discovery }
     }
 
     /// The service bits of a packet that brings `tos`.
@@ -444,8 +454,13 @@ impl Stage for IpStage {
         msg.meta.link = link;
         add_pseudo_header(msg, source.into(), destination.into(), protocol);
         let mut header = self.header(source, destination, protocol, self.service_of(msg.meta.tos), length);
+        let discovery = self.discovery_of(&msg.meta);
+        if self.protocol == 0 {
+            header.dont_fragment = self.is_kept_whole(discovery, protocol);
+            header.ttl = if msg.meta.hops == 0 { header.ttl } else { msg.meta.hops };
+        }
         // TCP finds out what its paths take, and probes them with larger packets.
-        let mtu = if self.discovery == Discovery::Probe || protocol == ipv4::TCP {
+        let mtu = if discovery == Discovery::Probe || protocol == ipv4::TCP {
             self.device_mtu
         } else {
             self.mtu_to(cx, destination, length)
@@ -454,7 +469,7 @@ impl Stage for IpStage {
             return match protocol {
                 _ if msg.meta.gso_size > 0 => Verdict::Drop(DropReason::TooBig),
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
-                _ if matches!(self.discovery, Discovery::Do | Discovery::Probe) => {
+                _ if matches!(discovery, Discovery::Do | Discovery::Probe) => {
                     Verdict::Drop(DropReason::TooBig)
                 }
                 _ => self.send_pieces(cx, msg, header, mtu),

@@ -86,6 +86,17 @@ impl Ip6Stage {
         if self.protocol == ipv4::TCP { class & !ECN } else { class }
     }
 
+    /// The hop limit of a message, and what becomes of it where it is too large. IP's own path is nobody's: each message
+    /// brings its program's wishes.
+    fn wished(&self, meta: &Meta, destination: Ipv6Addr) -> (u8, Discovery) {
+        let usual = if destination.is_multicast() { self.group_hops } else { self.hops };
+        match (self.protocol, meta.hops) {
+            (0, 0) => (usual, meta.discovery),
+            (0, hops) => (hops, meta.discovery),
+            _ => (usual, self.discovery),
+        }
+    }
+
     /// The station that packets from `source` to `destination` are handed to. A better first hop that does not answer is
     /// forgotten (RFC 1122 §3.3.1.4).
     fn resolve(
@@ -506,18 +517,19 @@ impl Stage for Ip6Stage {
         }
         msg.meta.link = link;
         add_pseudo_header(msg, source.into(), destination.into(), protocol);
+        let (hops, discovery) = self.wished(&msg.meta, destination);
         let header = ipv6::Emit {
             traffic_class: self.class_of(msg.meta.tos),
             flow_label: self.flow_label,
             next_header: protocol,
-            hop_limit: if destination.is_multicast() { self.group_hops } else { self.hops },
+            hop_limit: hops,
             source,
             destination,
             payload_len: length as u16,
         };
-        let whole = matches!(self.discovery, Discovery::Do | Discovery::Probe);
+        let whole = matches!(discovery, Discovery::Do | Discovery::Probe);
         // TCP finds out what its paths take, and probes them with larger packets.
-        let mtu = if self.discovery == Discovery::Probe || protocol == ipv4::TCP {
+        let mtu = if discovery == Discovery::Probe || protocol == ipv4::TCP {
             self.device_mtu
         } else {
             self.mtu_to(cx, destination, length)

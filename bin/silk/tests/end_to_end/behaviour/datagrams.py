@@ -136,6 +136,25 @@ def connected_ones(w):
 
 
 @case
+def options_of_connected_ones_that_send_to_another(w):
+    """They count whoever it is sent to, and so do those of one datagram."""
+    level, bits, hops, discover = (socket.IPPROTO_IPV6, 67, 52, 23) if w.six else (socket.IPPROTO_IP, 1, 2, 10)
+    end = w.udp()
+    end.connect(w.peer_udp())
+    other = w.peer_udp()
+    w.peer.do("all = wire()")
+    end.setsockopt(level, bits, 0x48)
+    end.setsockopt(level, 16 if w.six else hops, 7)
+    reads = lambda: w.peer.tell(f"outcome(header_of, all, {other[1]})")
+    for name, whole in (("may be cut up", 0), ("are kept whole", 2), ("probe", 3), ("may be cut up again", 0)):
+        end.setsockopt(level, discover, whole)
+        w.result(f"{name}: the socket's", (attempt(end.sendto, b"hello", other), reads()))
+        own = [(level, bits, struct.pack("i", 0x20)), (level, hops, struct.pack("i", 9))]
+        w.result(f"{name}: its own", (attempt(end.sendmsg, [b"hello"], own, 0, other), reads()))
+        w.result(f"{name}: the socket's again", (attempt(end.sendto, b"hello", other), reads()))
+
+
+@case
 def a_listener_that_was_taken_apart(w):
     listener = w.tcp()
     listener.bind((w.own, w.port()))

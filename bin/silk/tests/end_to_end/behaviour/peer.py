@@ -51,6 +51,25 @@ def answers_late(end, times):
         end.send(b"!")
 
 
+def wire():
+    """All packets that this machine hears."""
+    end = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    end.settimeout(5)
+    return end
+
+
+def header_of(end, port):
+    """The service bits, the hops and whether routers are not to cut it up, of the next datagram to that port."""
+    while True:
+        packet, (_, kind, *_) = end.recvfrom(2048)
+        if kind == 0x0800:
+            told, to = (packet[1], packet[8], bool(packet[6] & 0x40)), packet[22:24]
+        else:
+            told, to = (int.from_bytes(packet[:2]) >> 4 & 255, packet[7], None), packet[42:44]
+        if kind in (0x0800, 0x86DD) and int.from_bytes(to) == port:
+            return told
+
+
 def outcome(call, *arguments):
     """What a call answers, or the name of its error."""
     try:
