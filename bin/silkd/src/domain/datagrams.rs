@@ -56,6 +56,8 @@ struct Course {
     path: PathId,
     /// IP's own path, where that of its socket does not lead there, and the end that the datagram is from.
     stray: Option<(PathId, Endpoint)>,
+    /// The address that it is from, where its program says none and the path does not know.
+    from: Option<IpAddr>,
 }
 
 /// Datagrams that one record may be: Linux's `UDP_MAX_SEGMENTS`.
@@ -316,7 +318,7 @@ impl Engine {
             self.tell_way(leaving, to.way, now);
         }
         let (segment, from) = to.departure();
-        let local = from.map_or(NOWHERE, |from| Endpoint::new(from, 0));
+        let local = from.or(course.from).map_or(NOWHERE, |from| Endpoint::new(from, 0));
         let (whole, size) = (to.len as usize, usize::from(segment));
         leaving.count += if size == 0 { 1 } else { whole.div_ceil(size).clamp(1, SEGMENTS) };
         let mut meta = Meta { local, remote, arrival: now, ..Meta::default() };
@@ -343,10 +345,10 @@ impl Engine {
     fn course(&mut self, leaving: &Leaving, remote: Endpoint, now: Instant) -> Course {
         let first = leaving.first;
         if let Some(path) = self.leaves_over_linux(first, remote, now) {
-            return Course { path, stray: None };
+            return Course { path, stray: None, from: self.address_of_connected(first, remote) };
         }
         let path = leaving.twin.filter(|_| remote.is_v6()).unwrap_or(first);
-        Course { path, stray: self.stray(path, remote) }
+        Course { path, stray: self.stray(path, remote), from: None }
     }
 
     /// The next datagrams of a socket go another way than those before.
@@ -400,6 +402,13 @@ impl Engine {
             paths.module_mut::<Ip>().and_then(|ip| ip.own_path())
         };
         Some((own?, local))
+    }
+
+    /// The address that a connected socket has, from which all leaves that it sends by the same IP. Linux's socket has it not.
+    fn address_of_connected(&self, first: PathId, to: Endpoint) -> Option<IpAddr> {
+        let attrs = &self.core.paths.path(first)?.state.attrs;
+        let local = attrs.remote().and(attrs.local())?.ip();
+        Some(local).filter(|local| local.is_ipv4() == to.ip().is_ipv4() && !local.is_unspecified())
     }
 
     /// What IP's own path, which is nobody's, is told with each datagram: the options of its socket, and its own.

@@ -193,10 +193,9 @@ impl Engine {
         remote: Endpoint,
         now: Instant,
     ) -> Option<PathId> {
-        // A connected socket has one way.
-        let over = self.host.datagrams.get(&first.index).filter(|over| over.path != Some(first))?;
-        let path = self.core.paths.path(first)?;
-        if path.state.attrs.remote().is_some() {
+        let over = self.host.datagrams.get(&first.index)?;
+        // To whom it is connected a socket has one way.
+        if self.core.paths.path(first)?.state.attrs.remote() == Some(remote) {
             return None;
         }
         let heard = over.heard.contains(&remote);

@@ -8,7 +8,7 @@ use silk_path::{Bell, Cx, DropReason, Endpoint, Message, Stage, Verdict};
 /// HOST's part of a path of datagrams.
 pub struct DatagramStage {
     socket: Box<dyn HostDatagrams>,
-    // The only one whom the path hears and speaks to.
+    // The only one whom the path hears, and speaks to where nobody else is named.
     remote: Option<Endpoint>,
 }
 
@@ -28,7 +28,8 @@ impl Stage for DatagramStage {
 
     fn down(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let [first, second] = msg.ext();
-        let (from, to) = (msg.meta.local.ip(), self.remote.unwrap_or(msg.meta.remote));
+        let named = Some(msg.meta.remote).filter(|named| named.port() != 0);
+        let (from, to) = (msg.meta.local.ip(), named.or(self.remote).unwrap_or(msg.meta.remote));
         if !self.socket.send(from, to, [msg.bytes(), first, second]) {
             return Verdict::Drop(DropReason::HostDatagram);
         }

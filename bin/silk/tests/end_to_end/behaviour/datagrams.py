@@ -155,6 +155,48 @@ def options_of_connected_ones_that_send_to_another(w):
 
 
 @case
+def connected_ones_that_send_to_their_own_machine(w):
+    near = [w.udp(w.port()), socket.socket(w.family, socket.SOCK_DGRAM)]
+    near[1].bind(("::1" if w.six else "127.0.0.1", w.port()))
+    there = w.udp(w.port())
+    for name, end, peer in (("the peer", w.udp(), w.peer_udp()), ("the own machine", w.udp(w.port()), there.getsockname()[:2])):
+        end.connect(peer)
+        for where, other in zip(("the own address", "loopback"), near):
+            step = f"connected to {name}, sends to {where}"
+            w.result(step, attempt(end.sendto, b"hello", other.getsockname()[:2]))
+            heard = readable(other)
+            w.result(f"{step}: poll", heard)
+            if "IN" in heard:
+                data, sender = other.recvfrom(10)
+                w.result(f"{step}: it reads", (data, sender == end.getsockname()))
+                w.result(f"{step}: is answered", attempt(other.sendto, b"x", sender))
+        time.sleep(0.2)
+        w.result(f"connected to {name}, hears of the others", attempt(end.recv, 10, socket.MSG_DONTWAIT))
+
+
+@case
+def connected_ones_that_send_to_a_group(w):
+    link = next(number for number, name in socket.if_nameindex() if name != "lo")
+    group, near = "ff15::7" if w.six else "239.9.9.7", socket.socket(w.family, socket.SOCK_DGRAM)
+    near.bind(("", w.port()))
+    end = w.udp()
+    end.connect(w.peer_udp())
+    if w.six:
+        near.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, socket.inet_pton(w.family, group) + struct.pack("i", link))
+        end.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, link)
+    else:
+        near.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group) + struct.pack("=4xi", link))
+        end.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, struct.pack("=8xi", link))
+    settle()
+    w.result("sendto", attempt(end.sendto, b"hello", (group, near.getsockname()[1])))
+    heard = readable(near)
+    w.result("poll", heard)
+    if "IN" in heard:
+        data, sender = near.recvfrom(10)
+        w.result("it reads", (data, sender[:2] == end.getsockname()[:2]))
+
+
+@case
 def a_listener_that_was_taken_apart(w):
     listener = w.tcp()
     listener.bind((w.own, w.port()))
