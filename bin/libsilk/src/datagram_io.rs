@@ -19,7 +19,7 @@ use crate::wait::{self, Change, Deadline};
 use crate::ways;
 use crate::wishes;
 use crate::writers_turn::WritersTurn;
-use silk_stream::{Bytes, Datagram, Sent, Slot, Way, option, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Details, Sent, Slot, Way, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -144,7 +144,7 @@ fn take_one(datagram: Datagram, (ring, at): (Bytes<'_>, u32), into: &Vectors) ->
     Arrived { copied, whole, peer, segment: 0, way, details, error: None }
 }
 
-/// Takes the datagrams behind the first that are from its sender, came as it did and are as long, and one
+/// Takes the datagrams behind the first that are from its sender, came where and as it did and are as long, and one
 /// shorter at last, as far as they fit (`UDP_GRO`); the read index behind them.
 fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32), into: &Vectors) -> u32 {
     let size = arrived.whole;
@@ -152,7 +152,8 @@ fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32)
         let Some((more, at, behind)) = pop_datagram(ring, next, end.wrapping_sub(next)) else { break };
         let len = more.len as usize;
         let room = into.total().min(MOST) - arrived.copied;
-        let alike = (more.peer, more.way) == (arrived.peer, arrived.way);
+        let alike =
+            (more.peer, more.way, place(more.details)) == (arrived.peer, arrived.way, place(arrived.details));
         if !alike || len == 0 || len > size || len > room {
             break;
         }
@@ -165,6 +166,11 @@ fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32)
     }
     arrived.whole = arrived.copied;
     next
+}
+
+/// Where a datagram came in, as far as the program has asked for it.
+fn place(details: Option<Details>) -> Option<(IpAddr, u32)> {
+    details.map(|details| (details.to, details.interface))
 }
 
 /// Whether what is sent to `peer`, or to whom the socket is connected, may be urgent (`MSG_OOB`), if it is: Linux takes no

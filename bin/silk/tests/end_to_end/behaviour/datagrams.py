@@ -73,6 +73,26 @@ def where_they_came_in(w):
 
 
 @case
+def several_at_once_that_came_to_several_addresses(w):
+    """What is received at once has one destination that is told."""
+    level, asked, told = (socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 0) if w.six else (socket.IPPROTO_IP, 8, 8)
+    end, near, port = socket.socket(w.family, socket.SOCK_DGRAM), w.udp(w.port()), w.port()
+    end.setsockopt(socket.IPPROTO_UDP, 104, 1)
+    end.setsockopt(level, asked, 1)
+    end.bind(("", port))
+    settle()
+    for text, to in (b"hello", w.own), (b"again", "::1" if w.six else "127.0.0.1"):
+        near.sendto(text, (to, port))
+    settle()
+    for name in ("one", "another"):
+        heard = readable(end)
+        w.result(f"{name}: poll", heard)
+        if "IN" in heard:
+            data, control, _, _ = end.recvmsg(100, 100)
+            w.result(name, (data, [text[told:told + 16].hex() for about, _, text in control if about == level]))
+
+
+@case
 def empty_ones(w):
     end = w.udp(w.port())
     to = w.peer_udp()
