@@ -343,8 +343,11 @@ impl Engine {
 
     /// The way that a datagram to `remote` leaves.
     fn course(&mut self, leaving: &Leaving, remote: Endpoint, now: Instant) -> Course {
-        let first = leaving.first;
+        let (first, known) = (leaving.first, self.path_over_linux(leaving.first));
         if let Some(path) = self.leaves_over_linux(first, remote, now) {
+            if known.is_none() {
+                self.tell_as_others(path, leaving, now);
+            }
             return Course { path, stray: None, from: self.address_of_connected(first, remote) };
         }
         let path = leaving.twin.filter(|_| remote.is_v6()).unwrap_or(first);
@@ -359,13 +362,26 @@ impl Engine {
             self.tell_paths_of(name, Bell::Service(way.service), now);
         }
         if way.hops != told.hops {
-            let mut wishes = self.wished_by(socket);
-            if way.hops != 0 {
-                let hops = Some(way.hops);
-                (wishes.ttl, wishes.hops, wishes.group_ttl, wishes.group_hops) = (hops, hops, hops, hops);
-            }
-            self.tell_paths_of(name, Bell::Wishes(wishes), now);
+            self.tell_paths_of(name, Bell::Wishes(self.wished_with(socket, way.hops)), now);
         }
+    }
+
+    /// A path that has just been made is told what the others of its socket were for the last datagram.
+    fn tell_as_others(&mut self, path: PathId, leaving: &Leaving, now: Instant) {
+        let Leaving { socket, told, .. } = *leaving;
+        for bell in [Bell::Service(told.service), Bell::Wishes(self.wished_with(socket, told.hops))] {
+            self.core.paths.bell(path, now, &mut self.core.port, bell);
+        }
+    }
+
+    /// What a socket wishes for a datagram with so many hops of its own, 0: with none.
+    fn wished_with(&self, socket: SocketName, hops: u8) -> Wishes {
+        let mut wishes = self.wished_by(socket);
+        if hops != 0 {
+            let hops = Some(hops);
+            (wishes.ttl, wishes.hops, wishes.group_ttl, wishes.group_hops) = (hops, hops, hops, hops);
+        }
+        wishes
     }
 
     /// What the program of a socket wishes.

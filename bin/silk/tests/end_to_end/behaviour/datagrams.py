@@ -175,6 +175,24 @@ def options_of_connected_ones_that_send_to_another(w):
 
 
 @case
+def options_of_one_to_the_peer_and_the_next_to_the_own_machine(w):
+    """Each has options of its own, the same."""
+    level, names, hears = (socket.IPPROTO_IPV6, (67, 52), (66, 51)) if w.six else (socket.IPPROTO_IP, (1, 2), (13, 12))
+    end, near, to = w.udp(w.port()), w.udp(w.port()), w.peer_udp()
+    for name in hears:
+        near.setsockopt(level, name, 1)
+    settle()
+    for there in (to, near.getsockname()[:2]):
+        own = [(level, name, struct.pack("i", value)) for name, value in zip(names, (0x20, 9))]
+        w.result("sendmsg", attempt(end.sendmsg, [b"hello"], own, 0, there))
+    heard = readable(near)
+    w.result("poll", heard)
+    if "IN" in heard:
+        data, told, _, _ = near.recvmsg(10, 100)
+        w.result("it reads", (data, sorted(value[0] for about, _, value in told if about == level)))
+
+
+@case
 def connected_ones_that_send_to_their_own_machine(w):
     near = [w.udp(w.port()), socket.socket(w.family, socket.SOCK_DGRAM)]
     near[1].bind(("::1" if w.six else "127.0.0.1", w.port()))
