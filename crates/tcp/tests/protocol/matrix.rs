@@ -35,7 +35,8 @@ const BUFFERS: [(&str, usize, Discipline); 4] = [
     ("160", 160, Discipline::DropTail),
     ("CoDel", 1_000, Discipline::CoDel),
 ];
-const ALGORITHMS: [(&str, Algorithm); 2] = [("CUBIC", Algorithm::Cubic), ("Reno", Algorithm::Reno)];
+const ALGORITHMS: [(&str, Algorithm); 3] =
+    [("CUBIC", Algorithm::Cubic), ("Reno", Algorithm::Reno), ("BBR", Algorithm::Bbr)];
 
 const HEADING: &str = "\
 Goodput of one connection, in kb/s received in its first 5 s, over a bottleneck of 10 Mb/s, behind
