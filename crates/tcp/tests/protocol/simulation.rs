@@ -9,7 +9,7 @@ use std::env;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use silk_tcp::{Algorithm, Config, Progress, State};
+use silk_tcp::{Algorithm, Config, Ecn, Progress, State};
 use silk_testkit::dice::Dice;
 use silk_testkit::emulator::{Conditions, Discipline, Loss};
 
@@ -33,6 +33,8 @@ struct Network {
     offload: [usize; 2],
     /// The programs read for so long, then do not for as long, and so on.
     pauses: Option<Duration>,
+    /// The chance of a mark on what may be marked (ECN), on the way to the client and to the server.
+    marks: [f64; 2],
 }
 
 impl Network {
@@ -44,6 +46,7 @@ impl Network {
             octets: [octets(dice), octets(dice)],
             offload: [0; 2].map(|_| if dice.falls(0.5) { 65_000 } else { 0 }),
             pauses: dice.falls(0.2).then(|| millis(dice, 1..=500)),
+            marks: [chance(dice, 0.3), chance(dice, 0.3)],
         }
     }
 
@@ -53,6 +56,10 @@ impl Network {
             host.program.to_write = pattern(self.octets[at], at as u8);
             host.program.shuts_down = true;
             host.offload = self.offload[at];
+        }
+        for (at, link) in [&mut pair.to_client, &mut pair.to_server].into_iter().enumerate() {
+            let (chance, mut dice) = (self.marks[at], Dice::new(!seed - at as u64));
+            link.mark = Box::new(move |_, _| dice.falls(chance));
         }
         pair
     }
@@ -86,7 +93,8 @@ fn config(dice: &mut Dice) -> Config {
         timestamps: dice.falls(0.8),
         sack: dice.falls(0.8),
         nodelay: dice.falls(0.5),
-        congestion: if dice.falls(0.5) { Algorithm::Cubic } else { Algorithm::Reno },
+        ecn: if dice.falls(0.6) { Ecn::Ask } else { Ecn::Accept },
+        congestion: [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr][dice.below(3) as usize],
         initial_window: dice.within(1..=10) as u16,
         max_rto: Duration::from_secs(10),
         delayed_ack: millis(dice, 0..=200),
@@ -182,6 +190,19 @@ fn every_network_carries_both_streams_to_their_end() {
     let networks = number("SILK_NETWORKS").unwrap_or(if seed.is_some() { 1 } else { NETWORKS });
     let first = seed.unwrap_or(0);
     (first..first.saturating_add(networks)).for_each(run);
+}
+
+/// With each algorithm some of the networks have marks on text that is ECN-capable.
+#[test]
+fn networks_have_every_algorithm_and_marks() {
+    for algorithm in [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr] {
+        let marked = |seed: &u64| {
+            let Network { configs: [client, server], marks: [_, mark], .. } = Network::draw(*seed);
+            client.congestion == algorithm && client.ecn == Ecn::Ask && server.ecn != Ecn::Off && mark > 0.01
+        };
+        let marked = (0..NETWORKS).filter(marked).count();
+        assert!(marked > NETWORKS as usize / 20, "{algorithm:?}: {marked}");
+    }
 }
 
 #[test]
