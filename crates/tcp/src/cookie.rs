@@ -96,6 +96,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     }
 
     /// The SYN-ACK for a SYN that finds no room.
+    // RFC 4987 §3.6, §3.7.
     pub(crate) fn bake(&mut self, now: Instant, key: &K, seg: &Segment) -> Option<Header> {
         let ecn = self.config.ecn.agrees_to_syn(seg.flags);
         let mut offered = Agreed::new(&syn_options(&self.config), &seg.options, ecn);

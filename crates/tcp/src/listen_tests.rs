@@ -77,6 +77,7 @@ fn a_full_backlog_drops_further_syns() {
     assert_eq!(table.len(), 2);
 }
 
+// RFC 4987 §3.4.
 #[test]
 fn an_overdue_half_open_connection_makes_room_for_a_new_one() {
     let mut table = table(2);
@@ -307,6 +308,7 @@ fn a_closing_listener_resets_what_is_half_open() {
     assert_eq!(table.drain(), None);
 }
 
+// RFC 4987 §3.5.
 #[test]
 fn a_flood_is_bounded_in_memory() {
     let mut table = table(64);
@@ -331,6 +333,7 @@ fn cookie(table: &mut SynTable<u16>, key: u16, syn: &Segment) -> Header {
     }
 }
 
+// RFC 4987 §3.6, §3.7.
 #[test]
 fn a_full_table_gives_out_cookies_and_remembers_nothing() {
     let mut table = full();
@@ -345,6 +348,7 @@ fn a_full_table_gives_out_cookies_and_remembers_nothing() {
     assert_eq!((established.agreed.peer_mss, established.agreed.sack), (536, false));
 }
 
+// RFC 4987 §3.6.
 #[test]
 fn a_cookie_with_a_timestamp_keeps_every_option() {
     let mut table = full();
@@ -369,6 +373,7 @@ fn a_cookie_with_a_timestamp_keeps_every_option() {
     assert_eq!((established.agreed, established.window, established.stamp_recent), (agreed, 500 << 3, 60));
 }
 
+// RFC 4987 §3.6.
 #[test]
 fn an_acknowledgement_without_a_good_cookie_is_reset() {
     let mut table = full();

@@ -56,7 +56,7 @@ impl Connection {
     /// A router says that the path takes segments of no more than `mss` octets (RFC 1191 §3). What
     /// was sent in larger ones is sent again at once and without blaming congestion (§6.5). Before
     /// believing an ICMP message, ask [`Connection::is_outstanding`].
-    // RFC 9293 MUST-16, MUST-54.
+    // RFC 9293 MUST-16, MUST-54; RFC 8201 §5.4.
     pub fn on_packet_too_big(&mut self, now: Instant, mss: u16) {
         let (before, mss) = (self.snd.mss, mss.max(48));
         // Before the handshake is complete nobody knows what the peer takes, and so what to probe for.
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// The same segment has timed out again (RFC 4821 §7.7). If segments that may be too large are
+    /// The same segment has timed out again (RFC 4821 §7.7, RFC 8899 §4.3). If segments that may be too large are
     /// outstanding, smaller ones are tried.
     pub(crate) fn suspect_black_hole(&mut self, now: Instant) {
         let tried = match self.snd.timeouts {
@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// A loss is to be repaired. If it is a probe and nothing else, it is sent again in pieces that
-    /// get through, and the window stays (RFC 4821 §7.6.2). Answers whether it was.
+    /// get through, and the window stays (RFC 4821 §7.6.2, RFC 8899 §3). Answers whether it was.
     pub(crate) fn repair_probe(&mut self, now: Instant, out: Outstanding) -> bool {
         let Some(search) = &mut self.path_search else { return false };
         let Some(probe) = search.probe.filter(|probe| probe.start == out.una) else { return false };

@@ -23,7 +23,8 @@ impl Prr {
     }
 
     /// An acknowledgement says that `delivered` more octets have left the network; `pipe` are in it
-    /// (RFC 6937 §3, with the slow-start reduction bound).
+    /// (RFC 6937 §3, with the slow-start reduction bound, as §6 recommends).
+    // RFC 6937 §3, §6.
     // RFC 8985 §9.3.
     pub(crate) fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32) {
         self.delivered = self.delivered.saturating_add(delivered);
@@ -55,6 +56,7 @@ mod tests {
 
     const MSS: u32 = 1_000;
 
+    // RFC 6937 §3.
     #[test]
     fn above_ssthresh_it_sends_in_proportion_to_what_is_delivered() {
         let mut prr = Prr::start(20 * MSS);
@@ -69,6 +71,7 @@ mod tests {
         assert_eq!(sent, 5 * MSS);
     }
 
+    // RFC 6937 §3, §6.
     #[test]
     fn below_ssthresh_it_grows_no_faster_than_slow_start() {
         let mut prr = Prr::start(20 * MSS);

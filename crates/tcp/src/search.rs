@@ -139,7 +139,7 @@ impl Search {
         }
     }
 
-    // RFC 4821 §7.3.
+    // RFC 4821 §7.3; RFC 8899 §5.3.2.
     fn choose(&mut self, now: Instant) {
         let gain = self.high - self.low;
         if gain < NEAR {
@@ -183,6 +183,7 @@ mod tests {
         assert_eq!((search_on(&mut search, NOW, 1_460), search.low()), (1, 1_460));
     }
 
+    // RFC 8899 §5.1.2.
     #[test]
     fn a_size_is_given_up_after_three_losses_in_a_row() {
         let mut search = Search::new(NOW, BASE, 1_460, 1_460);
@@ -196,6 +197,7 @@ mod tests {
         assert_eq!(search.wanted(NOW), Some(1_300));
     }
 
+    // RFC 8899 §5.1.1.
     #[test]
     fn ten_minutes_after_a_search_the_next_begins_from_the_top() {
         let mut search = Search::new(NOW, BASE, 1_460, 1_460);
@@ -206,6 +208,7 @@ mod tests {
         assert!((1_345..=1_360).contains(&found), "{found}");
     }
 
+    // RFC 8899 §4.6.2.
     #[test]
     fn a_router_that_takes_less_ends_the_search_and_one_between_narrows_it() {
         let mut search = Search::new(NOW, BASE, 1_460, 1_460);
@@ -228,7 +231,7 @@ mod tests {
 
     proptest! {
         /// What is found gets through, is near the truth, and is found in a bounded number of probes.
-        // RFC 4821 §7.3.
+        // RFC 4821 §7.3; RFC 8899 §5.3.2.
         #[test]
         fn a_search_ends_near_the_truth(low in 48u16..2_000, more in 0u16..63_000, real in 48u16..65_000) {
             let high = low + more;

@@ -1,7 +1,7 @@
 //! A bounded table of small entries with deadlines, for connections that are not yet, or no longer,
 //! connections. Looking up, inserting, removing and rescheduling take constant time; memory grows
 //! to the capacity and no further. Keys are hashed with a secret, so that nobody outside can fill
-//! one bucket. Deadlines are kept in lanes: within one lane they must be given in ascending order,
+//! one bucket (RFC 4987 §3.5). Deadlines are kept in lanes: within one lane they must be given in ascending order,
 //! which a constant delay provides.
 
 use alloc::vec;

@@ -1,7 +1,7 @@
 //! TIME-WAIT without a connection (RFC 9293 §3.4.2, §3.6.1): enough is remembered of an ended
 //! connection to acknowledge its peer's last FIN again and to tell its old segments from a new
 //! incarnation's SYN. The table is bounded; when it is full the entry nearest to its end goes. A
-//! reset does not end TIME-WAIT (RFC 1337).
+//! reset does not end TIME-WAIT (RFC 1337 §3).
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -257,6 +257,7 @@ mod tests {
         assert!(matches!(action, TimeWaitAction::Ack(_)), "{action:?}");
     }
 
+    // RFC 1337 §3.
     #[test]
     fn a_reset_and_a_bare_acknowledgement_change_nothing() {
         let mut table = table(true);

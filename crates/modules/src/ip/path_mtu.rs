@@ -9,7 +9,7 @@ use silk_instant::Instant;
 /// Packets over IPv4 are never made smaller for what a router says, as with Linux: below, it is an attack rather than a
 /// link.
 pub(crate) const LEAST: u16 = 552;
-/// How long a report counts (RFC 1191 §6.3, RFC 8201 §4).
+/// How long a report counts (RFC 1191 §6.3, RFC 8201 §4, §5.3).
 const LIFE: Duration = Duration::from_secs(600);
 /// Destinations kept.
 const MOST: usize = 1024;
@@ -28,7 +28,7 @@ impl<A: Copy + Ord> PathMtus<A> {
     }
 
     /// Takes a report in.
-    // RFC 1191 §3; RFC 4821 §5.2.
+    // RFC 1191 §3; RFC 8201 §4, §5.2; RFC 4821 §5.2.
     pub fn learn(&mut self, now: Instant, destination: A, mtu: u16) {
         // That something larger is too large, too, is no news.
         if self.said(now, destination).is_some_and(|(known, _)| known <= mtu) {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use core::net::Ipv4Addr;
 
-    // RFC 1191 §3.
+    // RFC 1191 §3; RFC 8201 §4, §5.2, §5.3.
     #[test]
     fn a_report_counts_for_ten_minutes_and_has_a_floor() {
         let (mut mtus, there) = (PathMtus::new(LEAST), Ipv4Addr::new(10, 0, 0, 2));

@@ -315,7 +315,7 @@ impl Stage for ConnectionStage {
 
     // RFC 9293 MUST-47, MUST-54, MUST-56, SHLD-25; RFC 1191 §3.
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
-        // RFC 5927 §4.1: an error about what is not outstanding is forged, or too late.
+        // RFC 8899 §4.6.1, RFC 8201 §4; RFC 5927 §4.1: an error about what is not outstanding is forged, or too late.
         let outstanding = |sequence| self.connection.is_outstanding(SeqNumber::new(sequence));
         match report {
             Report::PathMtu { sequence, .. } | Report::Unreachable { sequence, .. }

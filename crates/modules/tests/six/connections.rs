@@ -76,7 +76,7 @@ fn the_segment_size_leaves_room_for_the_longer_header() {
     assert_ne!(read.header.flow_label(), 0);
 }
 
-// RFC 8201 §4.
+// RFC 8201 §4, §5.4.
 #[test]
 fn a_router_that_says_too_big_makes_segments_smaller_unless_no_link_is_so_narrow() {
     for (said, expected) in [(1400, Some(1400)), (1280, Some(1280)), (1279, None), (68, None)] {

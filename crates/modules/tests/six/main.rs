@@ -264,7 +264,7 @@ fn groups_and_errors_are_no_reason_for_another_error_unless_it_is_asked_for() {
     assert_eq!([refused(0x81, ip6(1), error), refused(0x81, ip6(1), question)], [0, 1]);
 }
 
-// RFC 8201 §4.
+// RFC 8201 §4, §5.2, §5.3.
 #[test]
 fn what_a_router_says_of_a_path_counts_for_a_while_on_the_path_that_is_there_too() {
     let (mut host, _) = pair();

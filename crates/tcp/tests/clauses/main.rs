@@ -1,6 +1,6 @@
 //! What each RFC asks of TCP, which code does it and which test shows it: `docs/tcp.md`, made from the
 //! tables in `crates/tcp/clauses` and from the citations in the comments of the sources. This fails
-//! when a citation points nowhere, when a clause has neither code nor a reason, and when the document
+//! when a citation points nowhere, when an RFC that is cited has no table, when a clause has neither code nor a reason, and when the document
 //! is not up to date. To write it anew: `SILK_BLESS=1 cargo test -p silk-tcp --test clauses`.
 
 mod citation;
@@ -14,7 +14,7 @@ use std::path::Path;
 use citation::{Citation, Place};
 use table::{Clause, Table};
 
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 22] = [
     include_str!("../../clauses/rfc9293.txt"),
     include_str!("../../clauses/rfc6298.txt"),
     include_str!("../../clauses/rfc5681.txt"),
@@ -32,6 +32,32 @@ const TABLES: [&str; 17] = [
     include_str!("../../clauses/rfc6191.txt"),
     include_str!("../../clauses/rfc1191.txt"),
     include_str!("../../clauses/rfc4821.txt"),
+    include_str!("../../clauses/rfc8201.txt"),
+    include_str!("../../clauses/rfc8899.txt"),
+    include_str!("../../clauses/rfc6937.txt"),
+    include_str!("../../clauses/rfc4987.txt"),
+    include_str!("../../clauses/rfc1337.txt"),
+];
+
+/// RFCs that are cited and have no table, and why.
+const WITHOUT_TABLE: [(&str, &[u32]); 5] = [
+    (
+        "IP, its groups, its neighbours and its errors: no TCP",
+        &[
+            791, 1071, 1112, 1812, 2236, 2464, 3376, 3810, 4007, 4191, 4291, 4429, 4443, 4861, 4862, 5095,
+            5227, 6335, 6437, 6724, 6864, 6980, 7112, 7346, 7739, 8200, 8504, 9288,
+        ],
+    ),
+    ("hosts as a whole; what it asks of TCP is in RFC 9293", &[1122]),
+    ("video and its streams", &[1982, 2250, 3550, 3551, 5761, 6184]),
+    (
+        "cited for where something comes from: later ones have taken their place, or they ask nothing",
+        &[1323, 2525, 3782, 5927],
+    ),
+    (
+        "TCP, followed as the code says and tested, but not gone through clause by clause",
+        &[2883, 3465, 3522, 3708, 4015, 5682, 6093, 6928, 9040],
+    ),
 ];
 
 const HEAD: &str = "\
@@ -39,11 +65,13 @@ const HEAD: &str = "\
 
 What the RFCs ask with MUST and SHOULD, in short words of our own, with the code that does it and the
 test that shows it; or why it is not done. RFC 9293's clauses have the names of its appendix B, the
-others those of their sections. Other RFCs that the stack follows are named in `crates/tcp/src/lib.rs`.
+others those of their sections. Other RFCs that the stack follows are named in `crates/tcp/src/lib.rs`;
+which of them are cited and have no table here, and why, says `crates/tcp/tests/clauses/main.rs`.
 
 This file is made from `crates/tcp/clauses` and from citations in comments, such as
 `RFC 9293 MUST-13` or `RFC 6298 §5.1`, by `SILK_BLESS=1 cargo test -p silk-tcp --test clauses`. The same
-test fails when a citation points nowhere, or a clause has neither code nor reason.
+test fails when a citation points nowhere or to an RFC that has no table, or a clause has neither code
+nor reason.
 ";
 
 /// Where code and tests of these clauses are.
@@ -61,7 +89,10 @@ fn every_clause_has_its_code_and_its_test_or_a_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let citations = citation::in_folders(&root, &FOLDERS);
     let tables = TABLES.map(Table::read);
-    let faults = faults(&tables, &citations);
+    let without: Vec<u32> = WITHOUT_TABLE.iter().flat_map(|(_, rfcs)| *rfcs).copied().collect();
+    let mut faults = faults(&tables, &citations, &without);
+    let idle = without.iter().filter(|rfc| citations.iter().all(|citation| citation.rfc != **rfc));
+    faults.extend(idle.map(|rfc| format!("RFC {rfc} is said to need no table, and nobody cites it")));
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let document = document(&tables, &citations);
     let file = root.join("docs/tcp.md");
@@ -78,11 +109,16 @@ fn places<'a>(citations: &'a [Citation], rfc: u32, clause: &Clause, test: bool) 
     citations.iter().filter(cites).map(|citation| &citation.place).collect()
 }
 
-fn faults(tables: &[Table], citations: &[Citation]) -> Vec<String> {
+/// What is amiss with these tables and citations; the RFCs of the last list have no table.
+fn faults(tables: &[Table], citations: &[Citation], without: &[u32]) -> Vec<String> {
     let mut faults = Vec::new();
     for Citation { rfc, clause, place } in citations {
-        if tables.iter().any(|table| table.rfc == *rfc && !table.has(clause)) {
-            faults.push(format!("{}: there is no RFC {rfc} {clause}", place.file.display()));
+        let file = place.file.display();
+        match tables.iter().find(|table| table.rfc == *rfc) {
+            Some(table) if table.has(clause) => {}
+            Some(_) => faults.push(format!("{file}: there is no RFC {rfc} {clause}")),
+            None if without.contains(rfc) => {}
+            None => faults.push(format!("{file}: there is no table of RFC {rfc} for {clause}")),
         }
     }
     for table in tables {
@@ -141,13 +177,14 @@ fn what_is_amiss_is_found() {
 /// RFC 7 §1 MUST-9, RFC 7 MUST-3.
 fn code() {}
 mod tests {
-    /// RFC 7 MUST-2, MUST-3 and MUST-4; RFC 8 §9.
+    /// RFC 7 MUST-2, MUST-3 and MUST-4; RFC 8 §9; RFC 9 §1.
     fn test() {}
 }
 ";
-    let faults = faults(&[Table::read(text)], &citation::in_source(Path::new("a.rs"), source));
+    let faults = faults(&[Table::read(text)], &citation::in_source(Path::new("a.rs"), source), &[9]);
     let expected = [
         "a.rs: there is no RFC 7 MUST-9",
+        "a.rs: there is no table of RFC 8 for §9",
         "RFC 7 MUST-1 is cited by no code, and is not said to be a gap",
         "RFC 7 MUST-2 is said to be a gap, and yet to be tested or not",
         "RFC 7 MUST-3 is said to be untested, and yet a test cites it",

@@ -209,6 +209,7 @@ fn a_closed_connection_takes_nothing() {
     assert_eq!(solo.sent(), []);
 }
 
+// RFC 8201 §4; RFC 8899 §4.6.1.
 #[test]
 fn an_icmp_message_is_believed_only_about_outstanding_text() {
     let mut solo = Solo::established(&plain());

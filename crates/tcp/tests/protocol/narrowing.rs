@@ -48,7 +48,7 @@ fn path_mss(pair: &mut Pair) -> u16 {
     pair.client.connection().info().path_mss
 }
 
-// RFC 4821 §7.7.
+// RFC 4821 §7.7; RFC 8899 §4.3.
 #[test]
 fn a_black_hole_is_got_over_in_a_second_and_the_path_is_measured() {
     let mut pair = sending(&Config::default(), narrow(1_360), 4_000_000);
@@ -109,7 +109,7 @@ fn a_path_that_narrows_and_widens_in_mid_flow_is_followed() {
     assert_eq!(more(&mut pair, 500_000).0, 1_460);
 }
 
-// RFC 4821 §7.2.
+// RFC 4821 §7.2; RFC 8899 §5.1.2.
 #[test]
 fn who_always_probes_begins_small_and_finds_large_packets() {
     // A window that is smaller than what the program has written.
@@ -144,7 +144,7 @@ fn probing() -> (Solo, u32) {
     (solo, OURS + 1_500)
 }
 
-// RFC 4821 §7.6.2.
+// RFC 4821 §7.6.2; RFC 8899 §3.
 #[test]
 fn a_probe_that_is_lost_alone_costs_no_window_and_is_sent_again_in_pieces() {
     let (mut solo, end) = probing();
@@ -196,7 +196,7 @@ fn a_probe_that_arrives_makes_segments_larger() {
     assert_eq!(solo.connection.info().mss, 1_500);
 }
 
-// RFC 1191 §3.
+// RFC 1191 §3; RFC 8201 §5.4; RFC 8899 §5.1.1.
 #[test]
 fn ten_minutes_after_a_router_refused_large_segments_one_is_tried_again() {
     let config = Config { mss: 1_500, ..with_sack() };
@@ -205,6 +205,8 @@ fn ten_minutes_after_a_router_refused_large_segments_one_is_tried_again() {
     solo.sent();
     solo.connection.on_packet_too_big(solo.now, 1_200);
     assert_eq!(solo.text_sent()[0], (OURS, 1_200));
+    solo.connection.on_packet_too_big(solo.now, 1_200);
+    assert_eq!(solo.text_sent(), [], "there is a message for each that was too large");
     solo.arrive(ack(OURS + 3_000)).unwrap();
     solo.after(Duration::from_secs(599));
     solo.write(10_000);

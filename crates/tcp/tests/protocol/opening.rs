@@ -293,6 +293,7 @@ fn a_connection_is_small_and_needs_little_memory_elsewhere_without_loss() {
     assert_eq!(solo.connection.memory(), size_of::<Connection>() + 64);
 }
 
+// RFC 4987 §3.6.
 #[test]
 fn a_connection_from_a_cookie_is_a_connection_like_others() {
     let mut pair = Pair::new(&Config { ecn: Ecn::Ask, ..Config::default() }, Weather::FAIR, 1);

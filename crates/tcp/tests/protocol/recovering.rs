@@ -101,7 +101,7 @@ fn sack_keeps_within_the_congestion_window() {
     let mut solo = ten_outstanding(&with_sack());
     solo.after(10 * MILLI);
     // Only the last three arrived, all others are lost: for three that left the network four may
-    // enter it (RFC 6937), and then for each two.
+    // enter it (RFC 6937 §3), and then for each two.
     solo.arrive(sacked(ack(OURS), &[(segment(7), segment(10))])).unwrap();
     assert_eq!(solo.text_sent().len(), 4);
     solo.arrive(ack(segment(1))).unwrap();
