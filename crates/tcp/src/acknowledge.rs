@@ -37,19 +37,23 @@ impl Connection {
         let (before, calm) = (self.outstanding(), self.recovery.is_calm());
         self.recovery.original = false;
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
+        let mut arrived = None;
         if self.recovery.sack() {
             let dsack = seg.options.sack.duplicate(seg.ack);
             if dsack.is_some() {
                 let received_twice = &mut self.counters.mishaps().received_twice;
                 *received_twice = received_twice.wrapping_add(1);
             }
-            self.recovery.on_sack(now, &seg.options.sack, dsack.is_some(), before);
+            arrived = self.recovery.on_sack(now, &seg.options.sack, dsack.is_some(), before);
         }
         let mut progress = Progress::NONE;
         if seg.ack.after(self.snd.una) {
             progress |= self.advance(now, seg, tx);
         } else if self.is_duplicate(seg) {
             self.on_duplicate(now);
+        }
+        if let Some(sending) = arrived {
+            self.measure_held(now, sending);
         }
         if self.undo.is_some() {
             if let Some(twice) = seg.options.sack.duplicate(seg.ack).filter(|_| self.recovery.sack()) {
@@ -212,6 +216,16 @@ impl Connection {
             && let Some(rtt) = self.stamps.round_trip(now, echo)
         {
             self.sample(rtt);
+        }
+    }
+
+    /// The same of text that the peer holds and that was sent once: while SND.UNA stands still for a round trip and
+    /// more there would be no sample otherwise, just when a queue has run over.
+    // RFC 6298 §3.
+    fn measure_held(&mut self, now: Instant, sending: Sending) {
+        if sending.end.at_or_after(self.snd.timed_end) {
+            self.sample(now - sending.at);
+            self.snd.timed_end = self.snd.nxt;
         }
     }
 

@@ -135,18 +135,30 @@ impl Recovery {
         matches!(self.phase, Phase::Open) && self.flight.lost() > 0
     }
 
-    /// Takes the peer's blocks. `dsack` when the first reports what arrived twice.
-    pub(crate) fn on_sack(&mut self, now: Instant, blocks: &SackBlocks, dsack: bool, out: Outstanding) {
+    /// Takes the peer's blocks. `dsack` when the first reports what arrived twice. Answers the last transmission that
+    /// they bring of what was sent once: it tells how long a round trip takes.
+    pub(crate) fn on_sack(
+        &mut self,
+        now: Instant,
+        blocks: &SackBlocks,
+        dsack: bool,
+        out: Outstanding,
+    ) -> Option<Sending> {
         self.rack.settle();
         self.rack.on_ack(dsack, out);
         let Self { flight, rack, phase, point, original, .. } = self;
+        let mut once: Option<Sending> = None;
         for block in blocks.iter() {
             flight.hold(block, out, |sending| {
                 // What is echoed is an older segment's timestamp (RFC 7323 §4.3).
                 rack.on_delivered(now, sending, Echo::NONE);
                 *original |= is_original(*phase, *point, sending);
+                if !sending.again && once.is_none_or(|last| sending.end.after(last.end)) {
+                    once = Some(sending);
+                }
             });
         }
+        once
     }
 
     /// Looks for what is lost (RFC 8985 §6.2, steps 4 and 5).

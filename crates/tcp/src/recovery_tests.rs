@@ -32,7 +32,7 @@ fn sack(recovery: &mut Recovery, millis: u64, ranges: &[(u32, u32)], out: Outsta
     for (start, end) in ranges {
         blocks.push(seq(*start), seq(*end));
     }
-    recovery.on_sack(at(millis), &blocks, false, out);
+    let _ = recovery.on_sack(at(millis), &blocks, false, out);
     recovery.detect(at(millis), 100 * MILLI, out)
 }
 
@@ -45,6 +45,22 @@ fn send(recovery: &mut Recovery, millis: u64, out: Outstanding) -> Option<(u32, 
     let hole = recovery.next_lost(out)?;
     recovery.sent_again(at(millis), hole, hole.end, out.una);
     Some((hole.start.raw(), hole.end.raw()))
+}
+
+// RFC 6298 §3.
+#[test]
+fn of_what_the_peer_holds_the_last_that_was_sent_once_is_measured() {
+    let (mut recovery, out) = ten(true);
+    let arrives = |recovery: &mut Recovery, start, end| {
+        let mut blocks = SackBlocks::default();
+        blocks.push(seq(start), seq(end));
+        recovery.on_sack(at(30), &blocks, false, out).map(|sending| sending.at)
+    };
+    assert_eq!(arrives(&mut recovery, 4_001, 6_001), Some(at(5)));
+    assert_eq!(arrives(&mut recovery, 4_001, 6_001), None, "that is no news");
+    recovery.start_anew(at(30), out);
+    while send(&mut recovery, 30, out).is_some() {}
+    assert_eq!(arrives(&mut recovery, 2_001, 4_001), None, "it was sent twice");
 }
 
 #[test]

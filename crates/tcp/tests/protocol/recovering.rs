@@ -263,6 +263,20 @@ fn a_segment_sent_twice_is_not_measured_without_timestamps() {
     assert_eq!(solo.connection.info().rto, 200 * MILLI);
 }
 
+/// The first segment is lost, and what the peer holds tells how long the round trip has become, once in each.
+// RFC 6298 §3.
+#[test]
+fn while_the_first_segment_is_missing_round_trips_are_measured_by_what_is_held() {
+    let mut solo = ten_outstanding(&with_sack());
+    assert_eq!(solo.connection.info().srtt, 10 * MILLI);
+    solo.after(50 * MILLI);
+    solo.arrive(sacked(ack(OURS), &[(segment(1), segment(2))])).unwrap();
+    assert_eq!(solo.connection.info().srtt, 15 * MILLI, "an eighth of 50 ms, and the rest as before");
+    solo.after(50 * MILLI);
+    solo.arrive(sacked(ack(OURS), &[(segment(1), segment(9))])).unwrap();
+    assert_eq!(solo.connection.info().srtt, 15 * MILLI, "not all of that round trip is over");
+}
+
 // RFC 6298 §3; RFC 7323 §4.1.
 #[test]
 fn with_timestamps_it_is_measured_by_the_echo() {
