@@ -54,6 +54,25 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn a_tag_does_not_make_a_packet_too_long() {
+        let wide = Options { mtu: 2000, ..Options::default() };
+        let (mut left, ours) = link::pair(&wide).unwrap();
+        let (theirs, mut right) = link::pair(&wide).unwrap();
+        let conditions = Conditions { longest: std::num::NonZeroU64::new(1514), ..Conditions::default() };
+        let mut way = Way::new(Faulty::new(ours.receive, &conditions, 1).unwrap(), theirs.transmit);
+        for length in [1500, 1501] {
+            for kinds in [&[8, 0][..], &[0x81, 0, 0, 100, 8, 0]] {
+                left.transmit.send(&[&[2; 12], kinds, &vec![0; length]].concat(), [&[], &[]], Offload::NONE);
+            }
+        }
+        left.transmit.flush();
+        way.carry();
+        let mut frames = Vec::new();
+        right.receive.receive(&mut frames, 9);
+        assert_eq!(frames.iter().map(|frame| frame.len).collect::<Vec<_>>(), [1514, 1518]);
+    }
+
+    #[test]
     fn frames_cross_when_their_time_has_come() {
         let (mut left, ours) = link::pair(&Options::default()).unwrap();
         let (theirs, mut right) = link::pair(&Options::default()).unwrap();

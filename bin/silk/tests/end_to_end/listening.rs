@@ -147,40 +147,6 @@ fn a_datagram_of_a_peer_that_was_just_connected_to_arrives() {
 }
 
 #[test]
-fn a_socket_that_no_executor_could_make_a_listener_stays_bound_and_gives_its_port_back() {
-    const LISTENING: &str = "import socket, time
-def refused(end):
-    try:
-        end.accept()
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-for turn in range(3):
-    ends = [socket.socket() for _ in range(6)]
-    for port, end in enumerate(ends, 2000):
-        end.bind(('0.0.0.0', port))
-        end.listen()
-        end.setblocking(False)
-    until = time.monotonic() + 20
-    while not any(refused(end) for end in ends) and time.monotonic() < until:
-        time.sleep(0.01)
-    print(any(refused(end) for end in ends), flush=True)
-    for end in ends:
-        end.close()
-";
-    let class = "[[class]]\nname = \"standard\"\ndefault = true\nlimits = { paths = 8 }\n";
-    let Some(silk) = Silk::start_with(&format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"), class)
-    else {
-        return;
-    };
-    silk.write("listening.py", LISTENING);
-    let said = silk.on_paths("python3").arg("listening.py").output().unwrap();
-    let (out, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-    assert_eq!(out, "True\n".repeat(3), "{errors}");
-}
-
-#[test]
 fn who_has_no_descriptor_left_accepts_the_connection_when_he_has() {
     const FULL: &str = "import errno, os, resource, socket
 listener = socket.create_server(('0.0.0.0', 9))

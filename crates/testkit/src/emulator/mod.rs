@@ -112,7 +112,8 @@ impl<P: Packet> Link<P> {
     pub fn send(&mut self, now: Instant, packet: P) {
         self.transmit_until(now);
         self.counts.sent += 1;
-        if self.conditions.longest.is_some_and(|longest| packet.length() as u64 > longest.get()) {
+        let length = (packet.length() - packet.tag()) as u64;
+        if self.conditions.longest.is_some_and(|longest| length > longest.get()) {
             self.counts.too_long += 1;
             return;
         }

@@ -6,6 +6,11 @@ pub trait Packet: Clone {
     /// How many bytes it has on the line.
     fn length(&self) -> usize;
 
+    /// So many of them are not counted where a packet may be too long for the link: a tag of Ethernet's (IEEE 802.1Q).
+    fn tag(&self) -> usize {
+        0
+    }
+
     /// Turns one of its bits over, counted from the first byte's lowest on; there is such a bit.
     fn turn_over(&mut self, bit: usize);
 }

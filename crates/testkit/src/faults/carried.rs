@@ -2,6 +2,7 @@
 //! It must never claim more of a corrupted frame than its receiver would find out on a real line.
 
 use silk_device::{Checksum, Frame, HEADROOM};
+use silk_wire::eth;
 
 use crate::emulator::Packet;
 
@@ -26,6 +27,12 @@ impl Carried {
 impl Packet for Carried {
     fn length(&self) -> usize {
         self.frame.len as usize
+    }
+
+    fn tag(&self) -> usize {
+        let bytes = self.buffer.get(self.frame.range()).unwrap_or_default();
+        let is_tagged = eth::frame(bytes).is_ok_and(|frame| frame.header.kind() == eth::TAGGED);
+        if is_tagged { eth::TAG } else { 0 }
     }
 
     /// Who verified the checksum, or found the path, did so before. What was left out of a checksum is
