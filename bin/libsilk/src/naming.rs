@@ -8,6 +8,7 @@ use crate::family;
 use crate::listener;
 use crate::named_path;
 use crate::naming_turn::NamingTurn;
+use crate::options;
 use crate::real;
 use crate::server::{Server, decided, is_linuxs, join, role_of};
 use crate::settings::flag;
@@ -171,6 +172,7 @@ pub fn listen(socket: &'static Socket, fd: c_int, backlog: c_int) -> Answer<Serv
         return Err(libc::EINVAL);
     }
     socket.settings.backlog.store(u32::try_from(backlog).unwrap_or(u32::MAX), SeqCst);
+    options::pass_on_to_listen(socket);
     listener::tell_terms(socket)?;
     socket.set_role(Role::Listener);
     Ok(Server::Silk)

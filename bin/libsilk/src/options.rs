@@ -45,7 +45,7 @@ pub use handing_over::hand_over;
 use kept::remember;
 use linux_alone::{Alone, alone, set_to};
 use passed_on::lets_go;
-pub use passed_on::{pass_on, pass_on_all};
+pub use passed_on::{pass_on, pass_on_all, pass_on_to_listen};
 pub use told::get;
 pub use undecided::set_early;
 use values::input;

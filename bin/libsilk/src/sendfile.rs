@@ -85,10 +85,12 @@ fn advance(file: c_int, by: usize) {
 
 fn send_stream(socket: &Found, file: c_int, start: Option<off_t>, count: usize) -> Answer {
     let done = Cell::new(0usize);
-    let whole = part_of(file, start, count.min(MOST)).filter(|part| part.len > 0);
-    let portion = stream_io::portion(|| !whole.as_ref().is_some_and(files::is_known));
+    let is_copied = || !part_of(file, start, count).is_some_and(|part| files::is_known(&part));
+    let portion = stream_io::portion(is_copied);
     // Nobody waits for room for what is behind the end of the file.
-    let want = whole.map_or(count.min(MOST), |part| part.len);
+    let may_wait = socket.slot().is_ok_and(|slot| count > state::writable(slot) as usize);
+    let whole = may_wait.then(|| part_of(file, start, count.min(MOST))).flatten();
+    let want = whole.filter(|part| part.len > 0).map_or(count.min(MOST), |part| part.len);
     stream_io::send_with(socket, want, (0, Extent::AtMost), portion, |slot, _, (place, room)| {
         let ring = state::send_ring(slot)?;
         let at = start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));

@@ -70,8 +70,10 @@ fn the_rows_of_much_work_answer_for_both_systems_too() {
     let results: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let all = results["measurements"].as_array().unwrap();
     for row in ["receive", "opening", "syn-flood"] {
+        // Some are called by what of them was measured, too: `silk-preferred`.
         let of = |system: &str| {
-            let mut own = all.iter().filter(|one| one["row"] == row && one["system"] == system);
+            let is_its = |one: &&Value| one["system"].as_str().is_some_and(|name| name.starts_with(system));
+            let mut own = all.iter().filter(|one| one["row"] == row).filter(is_its);
             own.any(|one| one["value"].as_f64().is_some_and(|value| value > 0.0))
         };
         assert!(of("linux") && of("silk"), "{row}: {results}");

@@ -50,7 +50,7 @@ pub struct Share {
     /// `SO_REUSEADDR`: of streams all may be bound as long as none listens; of datagrams, the latest hears whom no
     /// other is connected to.
     pub address: bool,
-    /// Whose it is, as far as the kernel says.
+    /// Whose it is, as far as the kernel says: the real user of who binds it, where Linux asks whose socket it was at first.
     pub user: Option<u32>,
 }
 

@@ -68,7 +68,7 @@ pub struct Received<M> {
     pub descriptors: Vec<OwnedFd>,
     /// The sender's process id as the kernel vouches for it, where the receiver asked for it.
     pub pid: Option<u32>,
-    /// The user that it acts as, in the same way.
+    /// Its real user (credentials(7)), in the same way.
     pub user: Option<u32>,
 }
 
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(got.message, Request::Bell);
         assert_eq!(got.descriptors.len(), 1);
         assert_eq!(got.pid, Some(std::process::id()));
-        assert_eq!(got.user, Some(rustix::process::geteuid().as_raw()));
+        assert_eq!(got.user, Some(rustix::process::getuid().as_raw()));
     }
 
     #[test]

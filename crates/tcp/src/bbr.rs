@@ -213,7 +213,10 @@ impl Congestion for Bbr {
     /// A loss by itself means nothing; how much is lost in a round does.
     fn on_loss(&mut self, _: u32, _: u32) {}
 
-    fn on_timeout(&mut self, _: u32, mss: u32, _: bool) {
+    fn on_timeout(&mut self, _: u32, mss: u32, first: bool) {
+        if first {
+            self.model.remember_bounds();
+        }
         self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
         self.cwnd = mss;
     }
@@ -248,11 +251,14 @@ impl Congestion for Bbr {
         if self.phase != Phase::ProbeRtt {
             self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
         }
+        self.model.forget_remembered();
     }
 
-    /// BBRHandleSpuriousLossDetection(): the round lost nothing, and the window is what it was.
+    /// BBRHandleSpuriousLossDetection(): the round lost nothing, the window is what it was, and so are the bounds that a round has
+    /// set since.
     fn on_spurious(&mut self) {
         self.model.forgive_round();
+        self.model.restore_bounds();
         self.on_recovered();
     }
 
@@ -269,7 +275,8 @@ impl Congestion for Bbr {
         self.adapt_upper_bound(delivery, sample);
         self.update_cycle(delivery);
         if self.model.round_start {
-            self.model.end_round(!self.is_probing(), self.cwnd);
+            // In the middle of a repair the window says nothing of what the path takes.
+            self.model.end_round(!self.is_probing(), self.cwnd.max(self.prior_cwnd));
         }
         self.look_for_min_rtt(delivery);
         self.set_pacing_rate(delivery.rtt);

@@ -103,6 +103,35 @@ fn a_probe_goes_on_while_only_its_own_bound_holds_it_back() {
     assert_eq!(rounds.fill(20 * MSS), Phase::ProbeCruise);
 }
 
+/// A connection that cruises, and whose whole flight a time-out has given up.
+fn timed_out() -> (Rounds, u32) {
+    let mut rounds = Rounds::new();
+    while rounds.round(RTT, 0) != Phase::ProbeCruise {}
+    let before = rounds.bbr.window();
+    rounds.bbr.on_timeout(10 * MSS, MSS, true);
+    rounds.bbr.on_lost_by_timer(10 * MSS);
+    // The round that ends with the first segment's acknowledgement lost nearly all.
+    rounds.round_of(MSS, RTT, 0);
+    (rounds, before)
+}
+
+#[test]
+fn a_window_that_is_being_repaired_is_no_measure_of_what_the_path_takes() {
+    let (mut rounds, before) = timed_out();
+    rounds.bbr.on_recovered();
+    rounds.round(RTT, 0);
+    let window = rounds.bbr.window();
+    assert!(window >= before * 6 / 10, "{window} of {before}");
+}
+
+#[test]
+fn a_time_out_by_mistake_leaves_no_bounds() {
+    let (mut rounds, before) = timed_out();
+    assert!(rounds.bbr.model.inflight_lo < u64::MAX);
+    rounds.bbr.on_spurious();
+    assert_eq!((rounds.bbr.window(), rounds.bbr.model.inflight_lo), (before, u64::MAX));
+}
+
 #[test]
 fn the_round_trip_is_looked_for_when_it_was_not_seen_for_five_seconds() {
     let mut rounds = Rounds::new();

@@ -46,6 +46,8 @@ pub(crate) struct PathModel {
     pub(crate) inflight_lo: u64,
     /// BBR.inflight_hi: more in the network lost too much.
     pub(crate) inflight_hi: u64,
+    /// The three as they were before a time-out that may have been a mistake.
+    remembered: Option<[u64; 3]>,
     min_rtt: Least,
     probe_rtt_min: Least,
     /// The round ends when what is sent now has arrived.
@@ -73,6 +75,7 @@ impl PathModel {
             bw_lo: u64::MAX,
             inflight_lo: u64::MAX,
             inflight_hi: u64::MAX,
+            remembered: None,
             min_rtt: unknown,
             probe_rtt_min: unknown,
             next_round_delivered: 0,
@@ -149,6 +152,25 @@ impl PathModel {
     /// Nothing was lost in this round after all.
     pub(crate) fn forgive_round(&mut self) {
         (self.round_lost, self.loss_events) = (0, 0);
+    }
+
+    /// What is bounded now may turn out to be bounded by mistake (BBR.undo_bw_lo and its kin).
+    pub(crate) fn remember_bounds(&mut self) {
+        self.remembered = Some([self.bw_lo, self.inflight_lo, self.inflight_hi]);
+    }
+
+    /// It was none.
+    pub(crate) fn forget_remembered(&mut self) {
+        self.remembered = None;
+    }
+
+    /// It was one: the bounds are what they were.
+    pub(crate) fn restore_bounds(&mut self) {
+        if let Some([bw_lo, inflight_lo, inflight_hi]) = self.remembered.take() {
+            self.bw_lo = self.bw_lo.max(bw_lo);
+            self.inflight_lo = self.inflight_lo.max(inflight_lo);
+            self.inflight_hi = self.inflight_hi.max(inflight_hi);
+        }
     }
 
     /// A new round is counted from here.

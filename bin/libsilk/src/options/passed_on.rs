@@ -4,7 +4,7 @@ use crate::address;
 use crate::family::{self, Family};
 use crate::settings::Settings;
 use crate::socket::{Role, Socket, shape};
-use silk_stream::{Slot, option, request};
+use silk_stream::{Slot, option, request, status};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -34,7 +34,7 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
     }
     let grows = socket.role() == Role::Datagram && slot.receive_limit.load(Relaxed) > limit;
     // It is for connections on which nothing is sent.
-    let is_due = keepalive(slot) != watched;
+    let is_due = keepalive(slot).is_some_and(|now| watched != Some(now));
     let bits = if changed { request::OPTIONS } else { 0 } | if wished { request::WISHES } else { 0 };
     if bits != 0 {
         family.request(socket.name().0, slot, bits);
@@ -46,10 +46,12 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
     wished
 }
 
-/// Whether a connection is probed while nothing comes, and when.
-fn keepalive(slot: &Slot) -> (bool, [u32; 3]) {
-    let times = [&slot.keep_idle, &slot.keep_interval, &slot.keep_count].map(|time| time.load(Relaxed));
-    (slot.options.load(Relaxed) & option::KEEPALIVE != 0, times)
+/// When a connection is probed while nothing comes, if it is.
+fn keepalive(slot: &Slot) -> Option<[u32; 3]> {
+    let is_on = slot.options.load(Relaxed) & option::KEEPALIVE != 0;
+    let is_open = slot.status.load(Relaxed) & status::CONNECTED != 0;
+    let times = [&slot.keep_idle, &slot.keep_interval, &slot.keep_count];
+    (is_on && is_open).then(|| times.map(|time| time.load(Relaxed)))
 }
 
 /// Whether it is IPv6 that a socket speaks: with its peer, or else, as far as is known, with whom it will have.
@@ -71,10 +73,22 @@ fn pass_on_wishes(settings: &Settings, slot: &Slot) -> bool {
 
 /// The service bits of what is sent; of who listens over both versions of IP.
 fn service(socket: &Socket, slot: &Slot) -> u32 {
-    let over = |six| socket.settings.service_over(six).load(Relaxed);
     match socket.role() {
-        Role::Listener => over(false) | over(true) << 8,
-        _ => over(speaks_six(socket, slot)),
+        Role::Listener => services(socket),
+        _ => socket.settings.service_over(speaks_six(socket, slot)).load(Relaxed),
+    }
+}
+
+/// Those over IPv4, and over IPv6 in the next eight bits.
+fn services(socket: &Socket) -> u32 {
+    let over = |six| socket.settings.service_over(six).load(Relaxed);
+    over(false) | over(true) << 8
+}
+
+/// A socket is about to listen, over both versions of IP perhaps.
+pub fn pass_on_to_listen(socket: &Socket) {
+    if let Ok(slot) = socket.slot() {
+        put(services(socket), &slot.service);
     }
 }
 

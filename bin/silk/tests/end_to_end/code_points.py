@@ -12,18 +12,29 @@ ETH_P_ALL = 3
 
 
 def listen(port, four, six):
-    """With these service bits over each IP, and probes of who says nothing for a second, all of which it says before and
-    after it listens."""
-    listener = socket.socket(socket.AF_INET6)
-    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, six)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    listener.bind(("::", port))
-    listener.listen()
-    listener.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, four)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+    """With these service bits over each IP, and probes of who says nothing for a second; another says all of it after it
+    listens, at the next port."""
+    keep(listening_at(port, four, six, False), listening_at(port + 1, four, six, True))
+
+
+def keep(*listeners):
     print("ready", flush=True)
     time.sleep(100)
+
+
+def listening_at(port, four, six, later):
+    listener = socket.socket(socket.AF_INET6)
+    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    listener.bind(("::", port))
+    if later:
+        listener.listen()
+    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, six)
+    listener.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, four)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+    if not later:
+        listener.listen()
+    return listener
 
 
 def heard(wire, port):

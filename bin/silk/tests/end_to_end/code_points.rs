@@ -12,10 +12,10 @@ const CLASSES: &str = "[[class]]\nname = \"calls\"\npriority = 2\ndscp = \"ef\"\
                        [[class]]\nname = \"standard\"\ndefault = true\n";
 
 /// The class of a connection from a client with these service bits, and what the client heard before anybody took it.
-fn opened(silk: &Silk, to: IpAddr, service: u8) -> (String, String) {
-    let name = format!("client {to} {service}");
+fn opened(silk: &Silk, (to, port): (IpAddr, &str), service: u8) -> (String, String) {
+    let name = format!("client {to} {port} {service}");
     let mut client = silk.on_peer("python3");
-    client.args(["code_points.py", "open", &to.to_string(), "4100", &service.to_string(), INTERFACE]);
+    client.args(["code_points.py", "open", &to.to_string(), port, &service.to_string(), INTERFACE]);
     let client = silk.start_logged(&mut client, &name);
     silk.until_says(&name, "open");
     let class = silk.connections()[0]["class"].as_str().unwrap().to_owned();
@@ -32,9 +32,14 @@ fn a_connection_is_of_the_class_of_its_peers_code_point_and_bears_its_listeners(
     let _server = silk.start_logged(server.args(["code_points.py", "listen", "4100", "72", "40"]), "server");
     silk.until_says("server", "ready");
     for (to, borne) in [(IpAddr::from(SERVER), 72), (IpAddr::from(SERVER6), 40)] {
-        for (service, class) in [(0, "standard"), (0xb8, "calls"), (0x20, "bulk"), (0x24, "standard")] {
+        for (service, port, class) in [
+            (0, "4100", "standard"),
+            (0xb8, "4101", "calls"),
+            (0x20, "4100", "bulk"),
+            (0x24, "4101", "standard"),
+        ] {
             let heard = format!("the answer: {borne}\na probe: {borne}\nopen\n");
-            assert_eq!(opened(&silk, to, service), (class.into(), heard), "{to}, {service}");
+            assert_eq!(opened(&silk, (to, port), service), (class.into(), heard), "{to}, {port}, {service}");
             assert!(within(Duration::from_secs(20), || silk.connections().is_empty()), "the client is gone");
         }
     }

@@ -49,7 +49,7 @@ pub(crate) struct Peer {
     pub(crate) member: Option<(u32, Member)>,
     /// Known to the kernel; of a child, from its first message on.
     pub(crate) pid: Option<u32>,
-    /// The user that it acts as.
+    /// Its real user.
     pub(crate) user: Option<u32>,
     /// What it has had no room for yet.
     pub(crate) owed: VecDeque<Reply>,
