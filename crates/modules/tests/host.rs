@@ -468,14 +468,19 @@ fn datagrams_pass_both_ways_with_their_senders_and_are_counted() {
     assert_eq!(mail.with(|given| given.options.clone()), [Bell::Service(0x48)]);
 }
 
+/// As on Linux: `connect` says who is heard, and whom it is to that is sent without an address.
 #[test]
-fn who_has_one_peer_hears_and_speaks_to_nobody_else() {
+fn who_has_one_peer_hears_nobody_else_and_speaks_to_whom_it_names() {
     let [peer, other] = [4000, 4001].map(|port| Endpoint::v4(ip(1), port));
     let (mut host, path, mail) = datagrams(Some(peer));
     let heard = [peer, other].map(|from| arrives(&mut host, path, from, &mut b"x".to_vec()));
     assert_eq!(heard, [Outcome::Done, Outcome::Dropped(DropReason::NotForPath)]);
-    leaves(&mut host, path, other, [b"y", b""]);
-    assert_eq!(mail.with(|given| given.datagrams.clone()), [(ip(9).into(), peer, b"y".to_vec())]);
+    let nobody = Endpoint::v4(core::net::Ipv4Addr::UNSPECIFIED, 0);
+    for to in [other, peer, nobody] {
+        leaves(&mut host, path, to, [b"y", b""]);
+    }
+    let sent = [other, peer, peer].map(|to| (ip(9).into(), to, b"y".to_vec()));
+    assert_eq!(mail.with(|given| given.datagrams.clone()), sent);
 }
 
 #[test]
