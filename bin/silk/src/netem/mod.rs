@@ -7,11 +7,11 @@ mod side;
 mod way;
 
 use crate::trouble::Trouble;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use side::{Opened, Side};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use silk_testkit::emulator::{Conditions, Discipline, Loss};
-use silk_testkit::faults::Faulty;
+use silk_instant::Instant;
+use silk_testkit::emulator::{Conditions, Discipline, Link, Loss};
 use std::io::{self, Write, stdout};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
@@ -114,10 +114,11 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
         return Err(Trouble::Netem("netem needs root, to make interfaces in network namespaces".into()));
     }
     let signals = signals().map_err(|error| Trouble::Netem(format!("signals cannot be heard: {error}")))?;
+    // Packets are to leave when they are due, not 50 µs later. Where that is refused they do.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let [left, right] =
         [&options.left, &options.right].map(|side| side.clone().open().map_err(Trouble::Netem));
-    let cable = Cable::new(left?, right?, &options.conditions(), options.seed);
-    let mut cable = cable.map_err(|error| Trouble::Netem(error.to_string()))?;
+    let mut cable = Cable::new(left?, right?, &options.conditions(), options.seed);
     tell(&format!("{} and {} are joined; Ctrl-C ends it", options.left, options.right));
     let ended = cable.carry_until(&signals);
     tell(&format!("left to right: {}", cable.ways[0].summary()));
@@ -143,20 +144,28 @@ fn signals() -> io::Result<UnixStream> {
 struct Cable {
     ways: [Way; 2],
     sides: [side::Presence; 2],
+    origin: std::time::Instant,
 }
 
 impl Cable {
-    fn new(left: Opened, right: Opened, conditions: &Conditions, seed: u64) -> io::Result<Self> {
-        let there = Way::new(Faulty::new(left.end.receive, conditions, seed)?, right.end.transmit);
-        let back = Way::new(Faulty::new(right.end.receive, conditions, !seed)?, left.end.transmit);
-        Ok(Self { ways: [there, back], sides: [left.presence, right.presence] })
+    fn new(left: Opened, right: Opened, conditions: &Conditions, seed: u64) -> Self {
+        let there = Way::new(left.end.receive, right.end.transmit, Link::new(conditions, seed));
+        let back = Way::new(right.end.receive, left.end.transmit, Link::new(conditions, !seed));
+        let sides = [left.presence, right.presence];
+        Self { ways: [there, back], sides, origin: std::time::Instant::now() }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.origin.elapsed()
     }
 
     /// Ends well by a signal, and in trouble when an interface is gone.
     fn carry_until(&mut self, signals: &UnixStream) -> Result<(), Trouble> {
         loop {
-            self.ways.iter_mut().for_each(Way::carry);
-            let [told, changed] = self.wait(signals).map_err(|error| Trouble::Netem(error.to_string()))?;
+            let now = self.now();
+            let more = self.ways.each_mut().map(|way| way.carry(now)).contains(&true);
+            let [told, changed] =
+                self.wait(signals, more).map_err(|error| Trouble::Netem(error.to_string()))?;
             if told {
                 return Ok(());
             }
@@ -166,14 +175,17 @@ impl Cable {
         }
     }
 
-    /// Waits for a frame, for a packet to be due, for a signal or for a change of interfaces. Answers
-    /// whether a signal came and whether something changed.
-    fn wait(&self, signals: &UnixStream) -> io::Result<[bool; 2]> {
+    /// Waits for a frame, for a packet to be due, for a signal or for a change of interfaces; not at
+    /// all when there is `more` to do. Answers whether a signal came and whether something changed.
+    fn wait(&self, signals: &UnixStream, more: bool) -> io::Result<[bool; 2]> {
         let [there, back] = &self.ways;
         let descriptors =
             [signals.as_fd(), self.sides[0].changes(), self.sides[1].changes(), there.fd(), back.fd()];
         let mut waiting = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        match poll(&mut waiting, None) {
+        let due = [there.next_event(), back.next_event()].into_iter().flatten().min();
+        let patience = if more { Some(Duration::ZERO) } else { due.map(|due| due - self.now()) };
+        let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        match poll(&mut waiting, timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) | Ok(_) => {}
             Err(error) => return Err(error.into()),
         }

@@ -36,6 +36,7 @@ pub use conditions::{Conditions, Discipline};
 use loss::Channel;
 pub use loss::Loss;
 pub use packet::Packet;
+pub(crate) use packet::tag_of;
 use queue::Queue;
 
 /// Packets that a line carries at most: 100 Gb/s times 10 ms, or 1 Gb/s times 1 s, of full frames.

@@ -2,9 +2,8 @@
 //! It must never claim more of a corrupted frame than its receiver would find out on a real line.
 
 use silk_device::{Checksum, Frame, HEADROOM};
-use silk_wire::eth;
 
-use crate::emulator::Packet;
+use crate::emulator::{Packet, tag_of};
 
 /// A frame of a device, which holds it no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +29,7 @@ impl Packet for Carried {
     }
 
     fn tag(&self) -> usize {
-        let bytes = self.buffer.get(self.frame.range()).unwrap_or_default();
-        let is_tagged = eth::frame(bytes).is_ok_and(|frame| frame.header.kind() == eth::TAGGED);
-        if is_tagged { eth::TAG } else { 0 }
+        tag_of(self.buffer.get(self.frame.range()).unwrap_or_default())
     }
 
     /// Who verified the checksum, or found the path, did so before. What was left out of a checksum is
