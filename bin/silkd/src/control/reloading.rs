@@ -22,8 +22,8 @@ impl Server {
         let mut applied = Vec::new();
         if !differences.classes.is_empty() {
             // Theirs are places in a list that is another now.
-            let whose = self.settings.config.policies == new.policies;
-            match whose.then(|| self.reload_classes(new.classes)).transpose().map_err(refuse)? {
+            let are_same = self.settings.config.policies == new.policies;
+            match are_same.then(|| self.reload_classes(new.classes)).transpose().map_err(refuse)? {
                 Some(None) => applied = differences.classes,
                 Some(Some(why)) => restart.push(why.to_owned()),
                 None => restart.push("the classes: the policies that order them differ".to_owned()),
