@@ -4,6 +4,7 @@
 
 use crate::graph::{Module, read_name};
 use crate::read::{Notes, Section, Value};
+use crate::scheduler;
 use silk_path::{Attr, Attrs, Endpoint};
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -79,8 +80,11 @@ fn read_attributes(section: &mut Section<'_, '_>) -> Attrs {
         section.read("remote").map(Attr::Remote),
         section.between("protocol", 0..=u16::MAX).map(Attr::ProtId),
         section.between("tos", 0..=u8::MAX).map(Attr::Tos),
-        section.between("priority", 0..=u8::MAX).map(Attr::Priority),
+        section.between("priority", 0..=scheduler::HIGHEST).map(Attr::Priority),
     ];
+    if section.has("local") {
+        section.forbid("local_port", "`local` says the port already");
+    }
     let mut attrs = Attrs::new();
     // There is no room for more keys of a module's own alone.
     all.into_iter().flatten().for_each(|attr| _ = attrs.set(attr));

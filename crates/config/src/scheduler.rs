@@ -46,6 +46,9 @@ pub struct Scheduler {
 /// The highest `SCHED_FIFO` priority silk uses; those above are the kernel's own threads'.
 const HIGHEST_FIFO: u8 = 97;
 
+/// The highest priority that a path has with any `base_priority`.
+pub(crate) const HIGHEST: u8 = (HIGHEST_FIFO - 1) / 2;
+
 impl Scheduler {
     /// The highest priority a class can have.
     pub fn highest_priority(&self) -> u8 {

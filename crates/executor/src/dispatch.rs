@@ -93,7 +93,10 @@ impl<P: Port> Dispatch<P> {
         if reason == DropReason::NoPath {
             self.refuse_frame(frame, now);
         }
-        self.drops.count(reason);
+        // A path whose queue is full has counted it.
+        if reason != DropReason::QueueFull {
+            self.drops.count(reason);
+        }
         self.device.release(frame);
     }
 

@@ -303,7 +303,7 @@ impl Paths {
         true
     }
 
-    /// Puts a ticket on the path's input queue; a full queue drops at once. Answers whether
+    /// Puts a ticket on the path's input queue; a full queue drops at once, which the path counts. Answers whether
     /// the path has just become ready.
     pub fn enqueue(&mut self, id: PathId, ticket: Ticket) -> Result<bool, DropReason> {
         let path = self.table.get_mut(id).ok_or(DropReason::NoPath)?;

@@ -1,4 +1,4 @@
-"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | often NAME | ask NAME | refusals."""
+"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | often NAME | ask NAME… | refusals."""
 import ctypes
 import errno
 import os
@@ -63,10 +63,11 @@ def often(name):
     print()
 
 
-def ask(name):
-    fd, said = build(DATAGRAM, name)
-    os.write(fd, b"question")
-    print("built", said, os.read(fd, 100).decode())
+def ask(*names):
+    built = [build(DATAGRAM, name) for name in names]
+    for fd, said in built:
+        os.write(fd, b"question")
+        print("built", said, os.read(fd, 100).decode())
 
 
 def refusals():

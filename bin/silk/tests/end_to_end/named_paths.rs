@@ -19,6 +19,7 @@ pub fn graph([home, nobody, question]: [u16; 3]) -> String {
         path("home", &format!("protocol = 6\nremote = \"PEER:{home}\"\npriority = 2")),
         path("nobody", &format!("protocol = 6\nremote = \"PEER:{nobody}\"")),
         path("question", &format!("protocol = 17\nlocal_port = 4203\nremote = \"PEER:{question}\"")),
+        path("questions", &format!("protocol = 17\nlocal_port = 0\nremote = \"PEER:{question}\"")),
     ]
     .concat()
 }
@@ -74,12 +75,24 @@ fn who_connects_often_by_name_is_connected_each_time_and_leaves_nothing() {
 #[test]
 fn a_named_path_carries_messages() {
     let Some(silk) = start() else { return };
-    let answer = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 4202)); \
-                  print('ready', flush=True); said, whose = s.recvfrom(99); \
-                  s.sendto(said + b' of port %d' % whose[1], whose)";
+    let answer = "\
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('', 4202))
+print('ready', flush=True)
+for _ in range(3):
+    said, whose = s.recvfrom(99)
+    s.sendto(said + b' of port %d' % whose[1], whose)
+";
     let _server = silk.start_logged(silk.on_peer("python3").args(["-c", answer]), "server");
     silk.until_says("server", "ready");
     assert_eq!(told(&silk, &["ask", "question"]), "built 0 question of port 4203\n");
+    // One that names no port has a free one each time.
+    let said = told(&silk, &["ask", "questions", "questions"]);
+    let port =
+        |line: &str| line.strip_prefix("built 0 question of port ").and_then(|port| port.parse::<u16>().ok());
+    let ports: Vec<_> = said.lines().filter_map(port).collect();
+    assert!(ports.len() == 2 && ports[0] != ports[1] && !ports.contains(&0), "{said}");
 }
 
 #[test]

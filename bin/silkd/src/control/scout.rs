@@ -9,7 +9,7 @@ use crate::control::server::Server;
 use crate::first_wishes::First;
 use crate::recipes::Recipe;
 use silk_control::{Kind, Refusal, Reply};
-use silk_path::Endpoint;
+use silk_path::{Attr, Endpoint};
 use silk_stream::status;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -41,22 +41,25 @@ impl Server {
         &mut self,
         family: u32,
         process: u32,
-        recipe: Recipe,
+        mut recipe: Recipe,
         answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
-        let local = recipe.attrs.local();
         let mut named = None;
-        if let Some(local) = local {
+        if let Some(local) = recipe.attrs.local() {
             let sides = Sides::of(local.ip());
             let places = self.settings.reserve_at(local.ip(), sides);
-            named = Some((local, self.ports.take(Kind::Datagram, (local, sides), &places, false)?));
+            let held = self.ports.take(Kind::Datagram, (local, sides), &places, false)?;
+            let local = Endpoint::new(local.ip(), held.port);
+            // A path that names port 0 has the one that was free.
+            let _ = recipe.attrs.set(Attr::Local(local));
+            named = Some((local, held));
         }
         let (slot, generation) = self.new_slot(family, process, Kind::Datagram, named).inspect_err(|_| {
             named.iter().for_each(|(_, held)| self.ports.give_back(held));
         })?;
         let rings = self.rings(family, slot).inspect_err(|_| self.unmake(family, slot))?;
         let remote = recipe.attrs.remote().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |remote| remote.ip());
-        let domain = self.settings.classes.domain_of(remote, 0, local.map_or(0, |local| local.port()));
+        let domain = self.settings.classes.domain_of(remote, 0, named.map_or(0, |(local, _)| local.port()));
         if let Some(known) = self.families.get_mut(&family) {
             if let Some(entry) = known.sockets.get_mut(&slot) {
                 entry.state = State::Served { domain };

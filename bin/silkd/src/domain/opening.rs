@@ -41,11 +41,10 @@ impl Engine {
     /// Lets a path into the schedule on its class's terms.
     pub(crate) fn admit(&mut self, id: PathId, class: usize) {
         let terms = self.classes.classes.get(class).map_or_else(Terms::default, |(class, _)| terms_of(class));
-        // What a policy cannot keep of the terms it refuses whole: then the path runs on the
-        // default ones rather than not at all.
+        // What a policy cannot keep of the terms it refuses whole. The configuration has seen to the others: only for
+        // what is reserved there may be no room any more.
         if self.core.policy.admit(Member(id.index), terms).is_err() {
-            let Terms { weight, policy, .. } = terms;
-            let _ = self.core.policy.admit(Member(id.index), Terms { weight, policy, ..Terms::default() });
+            let _ = self.core.policy.admit(Member(id.index), Terms { reserved: None, ..terms });
         }
     }
 

@@ -98,6 +98,19 @@ fn paths_of_edf_and_of_deadline_workahead_run_in_the_order_of_their_delays() {
     }
 }
 
+#[test]
+fn a_path_for_whose_reservation_there_is_no_room_keeps_its_delay() {
+    let most = "delay = \"5ms\"\nreserve = { budget = \"6ms\", period = \"10ms\" }";
+    for name in ["edf", "deadline-workahead"] {
+        let text = format!("{}\n{}", policy(name), classes(&[most, "delay = \"9ms\""]));
+        let mut engine = rig::engine(&text);
+        let [_, beyond, later] = [0, 0, 1].map(|class| path_of(&mut engine, class));
+        let now = Instant::from_millis(1000);
+        [later, beyond].iter().for_each(|path| engine.core.policy.ready(Member(path.index), now, None));
+        assert_eq!(engine.core.choose(now), Some(Member(beyond.index)), "{name}");
+    }
+}
+
 /// A paced sender works by its timers.
 #[test]
 fn what_a_path_does_by_its_timers_is_charged_to_it() {

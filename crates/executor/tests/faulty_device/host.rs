@@ -10,7 +10,8 @@ use silk_instant::Instant;
 use silk_modules::{Device, Setup, Standing, catalogue};
 use silk_path::classify::{Domains, Owned, Tables};
 use silk_path::{
-    Attr, Attrs, Bell, Endpoint, Event, Graph, GraphSpec, Outcome, PathId, Paths, Report, Request, Ticket,
+    Attr, Attrs, Bell, DropReason, Endpoint, Event, Graph, GraphSpec, Outcome, PathId, Paths, Report,
+    Request, Ticket,
 };
 use silk_sched::{Fixed, Member, Terms};
 use std::net::{IpAddr, Ipv4Addr};
@@ -60,9 +61,10 @@ impl Host {
         host
     }
 
-    /// Listens at an address of its own.
-    pub fn listen(&mut self, local: Endpoint) {
-        self.create("socket", Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)));
+    /// Listens at an address of its own; as many frames may wait for that.
+    pub fn listen(&mut self, local: Endpoint, queue: u16) -> PathId {
+        let attrs = Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local));
+        self.create("socket", attrs.with(Attr::InputQueue(queue)))
     }
 
     /// Begins a connection to `remote`.
@@ -112,6 +114,22 @@ impl Host {
         self.core.port.timers.values().min().copied()
     }
 
+    /// Takes what has come to the queues of its paths, and runs none of them.
+    pub fn receive(&mut self, now: Instant) -> bool {
+        let any = self.core.receive(now) > 0;
+        for (frame, reason) in std::mem::take(&mut self.core.astray) {
+            self.core.turn_away(frame, reason, now);
+        }
+        any
+    }
+
+    /// Frames that found a queue full: by this path's count, and by that of those that are nobody's.
+    pub fn overflow(&self, path: PathId) -> [u64; 2] {
+        let of_path = self.core.paths.path(path).map_or(0, |path| path.state.drops.of(DropReason::QueueFull));
+        let totals = self.core.drops.iter().filter(|(reason, _)| *reason == DropReason::QueueFull);
+        [of_path.into(), totals.map(|(_, count)| count).sum()]
+    }
+
     /// Does what there is to do now; `false` when there was nothing.
     pub fn turn(&mut self) -> bool {
         let now = clock::now();
@@ -121,10 +139,7 @@ impl Host {
             self.core.paths.expire(path, now, &mut self.core.port);
             self.settle(now);
         }
-        busy |= self.core.receive(now) > 0;
-        for (frame, reason) in std::mem::take(&mut self.core.astray) {
-            self.core.turn_away(frame, reason, now);
-        }
+        busy |= self.receive(now);
         while let Some(member) = self.core.choose(now) {
             busy = true;
             self.run(member, now);

@@ -68,7 +68,7 @@ fn converse(device: Device) {
     let (left, right) = link::pair(&link::Options::default()).unwrap();
     let ((left, there), (right, back)) = (exposed(left, 3), exposed(right, 4));
     let mut hosts = [Host::new(1, left, device), Host::new(2, right, device)];
-    hosts[1].listen(at(2, 80));
+    hosts[1].listen(at(2, 80), 256);
     hosts[0].connect(at(1, 5000), at(2, 80));
     run_until(&mut hosts, |[_, server]| !server.connections.is_empty());
     let (question, answer) = (octets(0x9e37_79b1), octets(0x85eb_ca77));
@@ -103,4 +103,15 @@ fn a_conversation_over_a_device_with_faults_arrives_byte_for_byte() {
 #[test]
 fn so_it_does_where_the_device_has_messages_to_cut() {
     converse(Device { gso: 65_535, checksum_offload: true, ..Device::default() });
+}
+
+#[test]
+fn what_finds_a_queue_full_is_counted_once_and_by_its_path() {
+    let (left, right) = link::pair(&link::Options::default()).unwrap();
+    let mut hosts = [Host::new(1, left, Device::default()), Host::new(2, right, Device::default())];
+    let listening = hosts[1].listen(at(2, 80), 3);
+    (5000..5008).for_each(|port| hosts[0].connect(at(1, port), at(2, 80)));
+    while hosts[0].turn() {}
+    while hosts[1].receive(clock::now()) {}
+    assert_eq!(hosts[1].overflow(listening), [5, 0]);
 }

@@ -6,6 +6,7 @@
 mod connect;
 mod crowd;
 mod datagrams;
+mod descriptors;
 mod flood;
 mod frames;
 mod hold;
@@ -70,9 +71,6 @@ pub enum End {
         /// Where to, and how long to keep them
         #[command(flatten)]
         target: Target,
-        /// How many
-        #[arg(long)]
-        connections: u32,
         /// The process whose memory to look at
         #[arg(long)]
         daemon: Option<u32>,
@@ -165,7 +163,7 @@ pub fn run(end: &End) -> Result<(), Failure> {
         End::Ping(target) => turns::ping(target),
         End::Knock { target, at_once } => turns::knock(target, *at_once),
         End::Ask(target) => turns::ask(target),
-        End::Hold { target, connections, daemon } => hold::hold(target, *connections, *daemon),
+        End::Hold { target, daemon } => hold::hold(target, *daemon),
         End::Crowd { connections, milliseconds } => crowd::crowd(*connections, *milliseconds),
         End::Gather { at, milliseconds } => datagrams::gather(*at, *milliseconds),
         End::Flood { kind, to, mac, interface, milliseconds, per_second, steered } => {

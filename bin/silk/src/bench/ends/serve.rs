@@ -1,5 +1,6 @@
 //! The server's end: takes connections and does one thing with each, in an ordinary blocking way.
 
+use super::{descriptors, hold};
 use clap::ValueEnum;
 use socket2::{Domain, Socket, Type};
 use std::convert::Infallible;
@@ -38,6 +39,9 @@ pub enum Service {
 
 /// Serves for ever, or says why it cannot.
 pub fn serve(service: Service, at: SocketAddrV4) -> io::Result<Infallible> {
+    if service == Service::Keep {
+        descriptors::allow(hold::ALL)?;
+    }
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     socket.bind(&at.into())?;

@@ -218,7 +218,6 @@ impl Turn {
         serving.add(self.system.serve(stage, Service::Keep)?);
         let mut command = self.client(stage, "hold", false);
         command.args(["--to", &format!("{SERVER}:{PORT}"), "--milliseconds", "500"]);
-        command.args(["--connections", "8000"]);
         if let Some(daemon) = daemon {
             command.args(["--daemon", &daemon.to_string()]);
         }
