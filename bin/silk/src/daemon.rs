@@ -64,7 +64,7 @@ fn patient(lifeline: Lifeline) -> Result<Lifeline, Trouble> {
 pub fn ask(lifeline: &Lifeline, request: &Request) -> Result<Reply, Trouble> {
     let reply = lifeline.ask::<_, Reply>(request, &[]).map_err(broken)?.message;
     match reply {
-        Reply::Refused(refusal) => Err(Trouble::Daemon(format!("the daemon refused: {}", refusal.why))),
+        Reply::Refused(refusal) => Err(Trouble::Refused(refusal)),
         reply => Ok(reply),
     }
 }

@@ -1,7 +1,9 @@
 //! What went wrong with a command: said on standard error, with whose fault it is and what to
 //! do next, and turned into an exit status.
 
+use rustix::io::Errno;
 use silk_config::{Faults, Unreadable};
+use silk_control::Refusal;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
 use std::{fmt, io};
@@ -17,8 +19,10 @@ pub enum Trouble {
     Output(io::Error),
     /// A configuration, where a graph was to be drawn.
     NoGraph(String),
-    /// The daemon cannot be spoken to, or refused.
+    /// The daemon cannot be spoken to.
     Daemon(String),
+    /// It refused.
+    Refused(Refusal),
     /// A program that cannot be run, with the exit status a shell would give.
     Program(u8, String),
     /// Arguments that do not go together.
@@ -55,6 +59,8 @@ impl Trouble {
                 ExitCode::from(2)
             }
             Self::NoGraph(_) | Self::Arguments(_) => ExitCode::from(2),
+            // What it was to read anew has a fault.
+            Self::Refused(refusal) if refusal.errno == Errno::INVAL.raw_os_error() => ExitCode::from(2),
             Self::Program(status, _) => ExitCode::from(*status),
             _ => ExitCode::FAILURE,
         }
@@ -94,6 +100,7 @@ impl fmt::Display for Trouble {
                 f,
                 "`{name}` is a configuration and no graph: what silkd runs is `graphs/web.toml`, unless it says `graph = …`"
             ),
+            Self::Refused(refusal) => write!(f, "the daemon refused: {}", refusal.why),
             Self::Output(why) => write!(f, "standard output cannot be written: {why}"),
             Self::Arguments(why)
             | Self::Daemon(why)

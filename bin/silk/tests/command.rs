@@ -336,13 +336,15 @@ fn a_reload_tells_what_took_effect_and_what_needs_a_restart() {
 }
 
 #[test]
-fn a_refused_reload_says_why_and_the_status_is_1() {
-    let refusal = Refusal { errno: 22, why: "2 faults in silk.toml; nothing was applied".into() };
-    let (_folder, socket, daemon) = daemon(vec![Reply::Refused(refusal)]);
-    let output = run(&["reload"], &socket);
-    daemon.join().unwrap();
-    let expected = "silk: the daemon refused: 2 faults in silk.toml; nothing was applied\n";
-    assert_eq!(said(&output), (1, "", expected));
+fn a_refused_reload_says_why_and_the_status_is_2_where_the_file_is_at_fault() {
+    let faults = ("2 faults in silk.toml; nothing was applied", 22, 2);
+    let unreadable = ("silk.toml cannot be read: Permission denied", 5, 1);
+    for (why, errno, status) in [faults, unreadable] {
+        let (_folder, socket, daemon) = daemon(vec![Reply::Refused(Refusal { errno, why: why.into() })]);
+        let output = run(&["reload"], &socket);
+        daemon.join().unwrap();
+        assert_eq!(said(&output), (status, "", &*format!("silk: the daemon refused: {why}\n")));
+    }
 }
 
 /// A file that is preloaded in place of the library: `libc` itself does no harm.

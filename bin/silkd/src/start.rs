@@ -73,6 +73,13 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     ended
 }
 
+/// Tells a service manager, if one has started us and wants to know, that programs are served from now on (sd_notify(3)).
+fn tell_who_waits() {
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        say!("silkd: the service manager that waits for it cannot be told that it is ready: {error}");
+    }
+}
+
 /// Serves programs over the opened devices until a signal ends it.
 fn serve(settings: Settings, opened: &mut Opened, signals: OwnedFd) -> Result<(), Failure> {
     let machine = Failure::Machine;
@@ -133,6 +140,7 @@ fn serve(settings: Settings, opened: &mut Opened, signals: OwnedFd) -> Result<()
         "silkd: ready on {names}, {domains} domain{plural}, control socket {}",
         socket.display()
     ));
+    tell_who_waits();
     let ended = server.run();
     server.stop();
     for thread in threads {

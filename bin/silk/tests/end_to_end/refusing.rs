@@ -28,8 +28,13 @@ fn start(device: &str) -> Option<Silk> {
 /// Reloads with this text in the file.
 fn refuse(silk: &Silk, refused: &str) -> Said {
     silk.write("refused", refused);
+    said(&mut reload(silk))
+}
+
+fn reload(silk: &Silk) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
-    said(command.env("SILK_SOCKET", silk.path("control.sock")).arg("reload"))
+    command.env("SILK_SOCKET", silk.path("control.sock")).arg("reload");
+    command
 }
 
 fn applied(silk: &Silk, refused: &str, told: &str) {
@@ -91,6 +96,10 @@ fn who_becomes_refused_is_not_served(silk: &Silk, at: Ipv4Addr, reason: &str) {
     let refused = silk.path("refused");
     let place = format!("{}:2:1: `nobody` is not an IP prefix", refused.display());
     assert!(!said.ok && said.errors.contains(&place), "{}", said.errors);
+    // The file's fault, as of `silk check`; then the machine's.
+    assert_eq!(reload(silk).status().unwrap().code(), Some(2));
+    fs::remove_file(&refused).unwrap();
+    assert_eq!(reload(silk).status().unwrap().code(), Some(1));
     assert_eq!([CLIENT, PREFERRED].map(|source| is_served(silk, source, at)), [false, true]);
 
     applied(silk, "", "0 ranges of IPv4 addresses, 0 of IPv6");

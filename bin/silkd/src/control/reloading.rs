@@ -4,19 +4,27 @@ use crate::between::command::Command;
 use crate::classes::Classes;
 use crate::control::server::Server;
 use crate::settings::owns_link;
-use silk_config::{Class, Config, Source};
+use silk_config::{Class, Config, Source, Unlisted, Unreadable};
 use silk_control::Refusal;
 use silk_path::classify::Refused;
 use std::sync::Arc;
+
+/// Of a file that cannot be read now: `EIO`; of one whose contents are at fault, `EINVAL`, as of a fault in it.
+fn unreadable(why: Unreadable) -> Refusal {
+    Refusal { errno: if why.is_of_contents() { libc::EINVAL } else { libc::EIO }, why: why.to_string() }
+}
 
 impl Server {
     /// Reads the configuration again, and the file of `[refuse]`. Classes with their limits take effect, all or none, and who is refused
     /// does; what else changed, or classes that need a restart, is named and left.
     pub(crate) fn reload(&mut self) -> Result<(Vec<String>, Vec<String>), Refusal> {
         let refuse = |why: String| Refusal { errno: libc::EINVAL, why };
-        let source = Source::read(&self.settings.file).map_err(|e| refuse(e.to_string()))?;
+        let source = Source::read(&self.settings.file).map_err(unreadable)?;
         let new = Config::try_from(&source).map_err(|faults| refuse(faults.to_string()))?;
-        let refused = new.refuse.everybody(&source.name).map_err(|why| refuse(why.to_string()))?;
+        let refused = new.refuse.everybody(&source.name).map_err(|why| match why {
+            Unlisted::Unreadable(why) => unreadable(why),
+            why => refuse(why.to_string()),
+        })?;
         let differences = self.settings.config.differences(&new);
         let mut restart: Vec<String> = differences.restart.iter().map(|key| (*key).to_owned()).collect();
         let mut applied = Vec::new();
