@@ -5,6 +5,7 @@
 
 use crate::config::parse_document;
 use crate::fault::{Fault, Faults};
+use crate::name::{is_name, read_name};
 use crate::path::NamedPath;
 use crate::read::{Notes, Section, Value, expected};
 use crate::source::LONGEST;
@@ -133,7 +134,10 @@ fn read(mut file: Section<'_, '_>) -> Parts {
     check_links(&modules, &links, file.notes);
     for path in &paths {
         check_exists(&modules, &path.module, &path.module_span, file.notes);
-        path.check(&modules, file.notes);
+        path.check(
+            modules.iter().find(|module| module.name == path.module).map(|module| &*module.kind),
+            file.notes,
+        );
     }
     file.finish();
     (modules, links, paths)
@@ -156,21 +160,6 @@ fn read_link(mut section: Section<'_, '_>) -> Option<Link> {
     let span = section.span();
     section.finish();
     Some(Link { from: from?, to: to?, span })
-}
-
-/// A name: letters, digits, `-` and `_`.
-pub(crate) fn read_name(section: &mut Section<'_, '_>, key: &'static str) -> Option<String> {
-    let placed = section.placed::<String>(key)?;
-    if is_name(&placed.value) {
-        return Some(placed.value);
-    }
-    section.notes.advise(placed.span, "this cannot be a name", "1 to 32 letters, digits, `-` and `_`");
-    None
-}
-
-fn is_name(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    (1..=32).contains(&text.len()) && text.chars().all(plain)
 }
 
 /// Everything in the section that was not asked for.

@@ -13,6 +13,7 @@ mod device;
 mod fault;
 mod graph;
 mod memory;
+mod name;
 mod path;
 mod policy;
 mod read;

@@ -2,7 +2,7 @@
 //! (SILK §3.1). A path of TCP is a byte stream: it connects where it names its remote end, and is bound, to listen, where it
 //! does not. Any other carries messages.
 
-use crate::graph::{Module, read_name};
+use crate::name::read_name;
 use crate::read::{Notes, Section, Value};
 use crate::scheduler;
 use silk_path::{Attr, Attrs, Endpoint};
@@ -49,10 +49,9 @@ impl NamedPath {
         self.attrs.prot_id() == Some(TCP)
     }
 
-    /// Notes where a byte stream does not begin at a socket.
-    pub(crate) fn check(&self, modules: &[Module], notes: &mut Notes) {
-        let first = modules.iter().find(|module| module.name == self.module);
-        if self.is_stream() && first.is_some_and(|module| module.kind != "socket") {
+    /// Notes where a byte stream does not begin at a socket; `first` is the kind of its first module, if there is one.
+    pub(crate) fn check(&self, first: Option<&str>, notes: &mut Notes) {
+        if self.is_stream() && first.is_some_and(|kind| kind != "socket") {
             let help = "let it begin at the module of kind `socket`";
             notes.advise(self.module_span.clone(), "no byte stream (`protocol = 6`) begins here", help);
         }

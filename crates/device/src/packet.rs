@@ -13,6 +13,7 @@
 
 mod arrived;
 mod receive;
+mod tag;
 mod transmit;
 
 use std::net::IpAddr;

@@ -28,6 +28,7 @@
 //! # See also
 //! [`ip`](crate::ip), which acts on a path's MTU.
 
+use crate::errors::{errno, quoted};
 use crate::faults::reason;
 use crate::limit::Limit;
 use alloc::boxed::Box;
@@ -37,7 +38,7 @@ use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Meta, Module, Next, Parameter,
-    ParameterKind, Parcel, PathId, Quoted, Report, Request, Stage, Station, Step, Verdict,
+    ParameterKind, Parcel, PathId, Report, Request, Stage, Station, Step, Verdict,
 };
 use silk_wire::icmp::{self, Unreachable};
 use silk_wire::{eth, ipv4};
@@ -49,16 +50,6 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter { name: "errors", kind: ParameterKind::Number(0, 1_000_000), required: false },
     Parameter { name: "redirects", kind: ParameterKind::Flag, required: false },
 ];
-
-/// `EHOSTUNREACH`, `ENETUNREACH`, … as Linux numbers them: what programs are told.
-pub(crate) mod errno {
-    pub const PROTO: i32 = 71;
-    pub const NO_PROTOCOL: i32 = 92;
-    pub const ACCESS: i32 = 13;
-    pub const NETWORK: i32 = 101;
-    pub const REFUSED: i32 = 111;
-    pub const HOST: i32 = 113;
-}
 
 /// The module.
 pub struct Icmp {
@@ -261,18 +252,6 @@ fn told(
     let quoted = udp.then(|| quoted(msg, quote.rest)).flatten();
     Some(Request::Report { udp, local, remote, report: report(quote.sequence(), remote), quoted })
 }
-
-/// The error as the sender of the datagram may want to see it: `msg` is the message, `data` what it
-/// quotes of the datagram's own bytes.
-pub(crate) fn quoted(msg: &Message<'_>, data: &[u8]) -> Option<Box<Quoted>> {
-    let [kind, code, _, _, a, b, c, d, ..] = *msg.bytes() else { return None };
-    let data = data.get(..QUOTED).unwrap_or(data).to_vec();
-    let offender = msg.meta.remote.ip();
-    Some(Box::new(Quoted { kind: (kind, code), info: u32::from_be_bytes([a, b, c, d]), offender, data }))
-}
-
-/// Bytes of a datagram that are kept of what an error quotes.
-pub(crate) const QUOTED: usize = 256;
 
 /// The next smaller of the usual MTUs, for a router that does not say its own (RFC 1191 §7).
 // RFC 1191 §3.

@@ -27,8 +27,8 @@
 //! # See also
 //! [`ip6`](crate::ip6), which acts on a path's MTU; [`nd`](crate::nd), which has the rest of ICMPv6.
 
+use crate::errors::{errno, quoted};
 use crate::faults::{accept, reason};
-use crate::icmp::{errno, quoted};
 use alloc::boxed::Box;
 use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};

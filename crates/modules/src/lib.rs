@@ -13,6 +13,7 @@ mod cache;
 mod catalogue;
 mod device;
 pub mod echo;
+mod errors;
 pub mod eth;
 mod faults;
 pub mod filter;

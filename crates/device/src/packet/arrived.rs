@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::receive::tagged;
+use super::tag::tagged;
 use crate::pool::Pool;
 use crate::{Checksum, Frame, HEADROOM, Offload, Received, segment};
 

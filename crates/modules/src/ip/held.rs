@@ -4,7 +4,7 @@
 //! its place in the cache. What a path still has when it ends is left to IP's
 //! own path: a program that sends a datagram and is done has sent it.
 
-use crate::icmp::{QUOTED, errno};
+use crate::errors::{QUOTED, errno};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
