@@ -114,7 +114,7 @@ pub unsafe fn wait(
             };
         let found = inner.collect(out.room - out.filled, |event| out.put(event));
         // Where it goes to sleep in the kernel it is asked there.
-        if !asked && found == 0 && at_once && inner.has_kernels() {
+        if !asked && (found > 0 || at_once) && out.filled < out.room && inner.has_kernels() {
             out.ask_kernel(epfd, 0, ptr::null())?;
         }
         if out.filled > 0 || at_once {

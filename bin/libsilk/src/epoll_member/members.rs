@@ -316,8 +316,8 @@ impl Inner {
         !self.ready.is_empty() || !self.urgent.is_empty()
     }
 
-    /// Whether the kernel is asked first this time, so that sockets of ours which are always
-    /// ready do not keep its own from being heard.
+    /// Whether the kernel is asked first this time, so that sockets of ours which are always ready do not fill a
+    /// small array each time.
     pub fn is_kernels_turn(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
         self.has_kernels() && self.looks.is_multiple_of(4)

@@ -355,3 +355,19 @@ def an_edge_comes_for_what_arrives_during_a_look(w):
     w.result("heard of all", heard == times)
     end.close()
     answering.join()
+
+
+@case
+def epoll_of_connections_beside_others_descriptors(w):
+    end = w.connected()
+    out, into = os.pipe()
+    e = epoll_with(end, select.EPOLLOUT)
+    e.register(into, select.EPOLLOUT)
+    # Both are ready whenever it looks.
+    found = [len(e.poll(limit)) for limit in (0, 0, 0, 0, 1, 1, 1, 1)]
+    w.result("told of at once", found)
+    # Where there is room for one, each has its turn.
+    turns = {fd for _ in range(16) for fd, _ in e.poll(0, 1)}
+    w.result("told of one by one", len(turns))
+    os.close(into)
+    os.close(out)
