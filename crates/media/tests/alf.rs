@@ -269,6 +269,36 @@ fn h264_over_rtp_comes_out_as_it_went_in() {
     assert_eq!((units, markers), (stream, 3));
 }
 
+/// What a receiver makes of the stream, sent in datagrams of at most `limit` bytes and headers.
+fn received(limit: usize, stream: &[u8]) -> Vec<u8> {
+    let (mut reassembly, mut units) = (Reassembly::new(1000), Vec::new());
+    for datagram in datagrams(Coding::H264, limit, stream) {
+        let packet = rtp::parse(&datagram).unwrap();
+        reassembly.push(packet.payload, false, |unit, _| units.extend_from_slice(unit)).unwrap();
+    }
+    units
+}
+
+#[test]
+fn zeros_where_a_unit_is_cut_are_the_units_own() {
+    // One and two zeros as the last bytes before one cut or the other, and everywhere else.
+    let body = [&[0b1000_1000][..], &[7, 0, 0, 3, 9, 0, 5].repeat(40), &[1]].concat();
+    let stream = [nal(0x67, &[], 10), nal(0x68, &[], 4), nal(0x65, &body, 0), nal(0x41, &body, 0)].concat();
+    for limit in 40..120 {
+        assert_eq!(received(limit, &stream), stream, "cut at {limit}");
+    }
+}
+
+#[test]
+fn zeros_behind_a_unit_are_not_sent() {
+    let slice = nal(0x65, &[0b1000_1000], 100);
+    let sent = |zeros: usize| {
+        let behind = vec![0; zeros];
+        [&nal(0x67, &[], 10)[..], &behind, &nal(0x68, &[], 4), &slice, &behind].concat()
+    };
+    assert_eq!(received(60, &sent(3)), sent(0));
+}
+
 #[test]
 fn mpeg_over_rtp_carries_the_header_of_rfc_2250() {
     let stream =

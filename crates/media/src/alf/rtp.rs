@@ -3,7 +3,7 @@
 //! pieces (FU-A, §5.8). Headers and payload come apart, so nothing is copied.
 
 use super::{Packet, Part};
-use silk_wire::rtp_h264::{Fragment, is_unit};
+use silk_wire::rtp_h264::Fragment;
 use silk_wire::{rtp, rtp_h264, rtp_mpv};
 
 /// Bytes of headers in front of a packet's payload at most; what a source takes off the room of a
@@ -49,26 +49,29 @@ impl RtpSource {
 
     /// The NAL units of a packet of H.264.
     fn units(&mut self, packet: &Packet<'_>, timestamp: u32, send: &mut impl FnMut(&[u8], &[u8])) {
-        if matches!(packet.part, Part::Middle | Part::End) {
-            let end = packet.part == Part::End;
-            let bytes = if end { without_zeros(packet.bytes) } else { packet.bytes };
-            return self.piece(bytes, false, end, packet.last, timestamp, send);
-        }
-        let mut units = units(packet.bytes).peekable();
-        while let Some(unit) = units.next() {
-            let marker = packet.last && units.peek().is_none();
-            match unit.split_first() {
-                Some((first, rest)) if packet.part == Part::Begin && is_unit(*first) => {
+        match packet.part {
+            Part::Whole => self.whole(packet, timestamp, send),
+            Part::Begin => {
+                // The unit goes on behind this part: zeros at its end are the unit's.
+                let unit = prefix(packet.bytes).and_then(|at| packet.bytes[at + PREFIX..].split_first());
+                if let Some((first, rest)) = unit {
                     self.unit = *first;
                     self.piece(rest, true, false, false, timestamp, send);
                 }
-                Some(_) => {
-                    let mut bytes = [0; rtp::HEADER];
-                    self.header(marker, timestamp, &mut bytes);
-                    send(&bytes, unit);
-                }
-                None => {}
             }
+            Part::Middle => self.piece(packet.bytes, false, false, packet.last, timestamp, send),
+            Part::End => {
+                self.piece(without_zeros(packet.bytes), false, true, packet.last, timestamp, send);
+            }
+        }
+    }
+
+    fn whole(&mut self, packet: &Packet<'_>, timestamp: u32, send: &mut impl FnMut(&[u8], &[u8])) {
+        let mut units = units(packet.bytes).filter(|unit| !unit.is_empty()).peekable();
+        while let Some(unit) = units.next() {
+            let mut bytes = [0; rtp::HEADER];
+            self.header(packet.last && units.peek().is_none(), timestamp, &mut bytes);
+            send(&bytes, unit);
         }
     }
 
@@ -88,11 +91,14 @@ impl RtpSource {
     }
 }
 
+/// Bytes of a start code.
+const PREFIX: usize = 3;
+
 /// The NAL units between start codes, without the zeros that may follow each (ISO 14496-10 §B.1).
 pub(super) fn units(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     core::iter::from_fn(move || {
-        let start = prefix(rest)? + 3;
+        let start = prefix(rest)? + PREFIX;
         let behind = &rest[start..];
         let end = prefix(behind).unwrap_or(behind.len());
         rest = &behind[end..];
@@ -102,7 +108,7 @@ pub(super) fn units(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Where the next start code is.
 fn prefix(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(3).position(|window| window == [0, 0, 1])
+    bytes.windows(PREFIX).position(|window| window == [0, 0, 1])
 }
 
 /// Without the zeros at its end.
