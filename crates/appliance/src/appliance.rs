@@ -239,14 +239,19 @@ impl Appliance {
         done
     }
 
+    /// Runs the timers that are due, at their paths' expense (Scout §4.4): DISPLAY shows its pictures by one.
     fn expire(&mut self) -> bool {
         let mut any = false;
         let now = self.now();
+        let mut start = now;
         while let Some(index) = self.core.port.expire(now) {
             any = true;
             if let Some(id) = self.core.paths.at(index) {
                 self.core.paths.expire(id, now, &mut self.core.port);
                 self.settle(now);
+                let end = self.now();
+                self.core.charge_timers(id, start, end);
+                start = end;
                 // A timer may have drained the path's output queue.
                 self.wake(id);
             }

@@ -9,6 +9,7 @@ use silk_appliance::Virtual;
 use silk_media::{Shown, deadline};
 use silk_path::Wakeup;
 use silk_sched::{Edf, Fixed, Policy};
+use std::time::Duration;
 use theatre::{Film, Theatre};
 
 /// Costs of decoding a picture that give Table 1's highest rates: 50.5 and 245.9 pictures a second.
@@ -53,6 +54,24 @@ fn in_turn_most_pictures_miss_their_time() {
     println!("in turn: {neptune:?}");
     assert_eq!(neptune.shown + neptune.missed, 1345, "each was shown or missed");
     assert!(neptune.missed > 1345 / 2, "only {} of 1345 missed", neptune.missed);
+}
+
+/// CPU time of the path of a film whose pictures take so long to show, and that of all paths.
+fn cpu_with_screens(showing: Duration) -> (Duration, Duration) {
+    let mut theatre = Theatre::with_screens(Box::new(Edf::new(8)), Virtual::default(), showing);
+    let path =
+        theatre.play(Film { pictures: 90, packets: 3, cost_ns: 5_000_000, ..NEPTUNE }, deadline::by_output);
+    theatre.run();
+    assert_eq!(theatre.shown(path).shown, 90);
+    let account = theatre.appliance.paths().path(path).unwrap().state.account;
+    (Duration::from_nanos(account.cpu_path), theatre.appliance.busy())
+}
+
+#[test]
+fn what_showing_its_pictures_takes_is_charged_to_the_path() {
+    let (showing, decoding) = (Duration::from_millis(2), cpu_with_screens(Duration::ZERO));
+    let all = decoding.0 + showing * 90;
+    assert_eq!(cpu_with_screens(showing), (all, all));
 }
 
 /// A stream of the load that real experiments use: small and far from its share, beside heavy ones with long queues.

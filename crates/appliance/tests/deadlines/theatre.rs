@@ -65,6 +65,11 @@ pub struct Theatre {
 
 impl Theatre {
     pub fn new(policy: Box<dyn Policy + Send>, clock: Virtual) -> Self {
+        Self::with_screens(policy, clock, Duration::ZERO)
+    }
+
+    /// As [`Self::new`], with screens that take so long for each picture.
+    pub fn with_screens(policy: Box<dyn Policy + Send>, clock: Virtual, showing: Duration) -> Self {
         let seen = Seen::default();
         let (end, source) = link::pair(&link::Options::default()).unwrap();
         let tables = Tables::with_room(1024, 0x5eed);
@@ -74,8 +79,10 @@ impl Theatre {
         setup.standing = silk_modules::Standing::of(&[(OURS.into(), 24)], None);
         setup.neighbours_told = true;
         setup.devices = vec![Device::default()];
-        let kinds =
-            silk_media::catalogue(Kinds::new(catalogue(setup)), Recorded(clock.clone(), seen.clone()));
+        let kinds = silk_media::catalogue(
+            Kinds::new(catalogue(setup)),
+            Recorded(clock.clone(), seen.clone(), showing),
+        );
         let graph = Graph::build(&graph(), &kinds).unwrap();
         let (paths, mut seed) = (Paths::new(graph, vec![Box::new(Measure::default())]), 7u64);
         let random = Box::new(move || {
@@ -258,7 +265,7 @@ impl Library for Recorded {
 
 impl Recorded {
     fn again(&self) -> Self {
-        Self(self.0.clone(), self.1.clone())
+        Self(self.0.clone(), self.1.clone(), self.2)
     }
 }
 
@@ -297,8 +304,9 @@ impl Stage for Numbers {
     }
 }
 
-/// A decoder that takes as long as the packet says, in virtual time.
-struct Recorded(Virtual, Seen);
+/// A decoder that takes as long as the packet says, in virtual time, and screens that take as long for each
+/// picture.
+struct Recorded(Virtual, Seen, Duration);
 
 impl Decoders for Recorded {
     fn open(&mut self, _: Coding) -> Result<Box<dyn Decoder>, DecodeError> {
@@ -333,5 +341,6 @@ impl Screens for Recorded {
 impl Screen for Recorded {
     fn show(&mut self, picture: &dyn Picture) {
         self.1.lock().unwrap().push((picture.stamp(), self.0.now()));
+        self.0.spend(self.2);
     }
 }
