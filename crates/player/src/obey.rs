@@ -79,7 +79,7 @@ impl Player {
         command: &Command,
         entitle: &mut dyn FnMut(&str),
     ) -> String {
-        let Some(order) = order_of(command, self.streams().count()) else { return "error".into() };
+        let Some(order) = order_of(command, || self.free_name()) else { return "error".into() };
         entitle(&order.name);
         match self.begin(appliance, &order) {
             Ok(Begun { path, terms }) if order.told.is_some() => format!("ok {path} {}", promised(&terms)),
@@ -87,6 +87,12 @@ impl Player {
             Err(Refusal::Offered(less)) if less.is_less() => format!("offer {}", Words(less)),
             Err(refusal) => format!("error: {refusal}"),
         }
+    }
+
+    /// A name for a stream that was given none.
+    fn free_name(&self) -> String {
+        let mut names = (1u32..).map(|number| format!("stream{number}"));
+        names.find(|name| self.find(name).is_none()).unwrap_or_default()
     }
 
     /// The streams, a few words each.
@@ -130,8 +136,8 @@ fn rate(fps: Fps) -> Option<Rate> {
     }
 }
 
-/// The order that `mpeg_decode` gives; the stream is the `number`-th.
-fn order_of(command: &Command, number: usize) -> Option<Order> {
+/// The order that `mpeg_decode` gives; a stream without a name is called `otherwise`.
+fn order_of(command: &Command, otherwise: impl FnOnce() -> String) -> Option<Order> {
     let Command::Decode { source, fps, every, without_b, name, queue, port, rtp: over_rtp, pictures, less } =
         command
     else {
@@ -146,7 +152,7 @@ fn order_of(command: &Command, number: usize) -> Option<Order> {
         None => Playing::Own,
     };
     Some(Order {
-        name: name.clone().unwrap_or_else(|| format!("stream{}", number + 1)),
+        name: name.clone().unwrap_or_else(otherwise),
         carrier: if *over_rtp { Carrier::Rtp } else { Carrier::Mflow },
         local: Endpoint::new(any, port.unwrap_or(usual)),
         remote: Some(*source),
@@ -181,7 +187,7 @@ mod tests {
 
     fn ordered(words: &str) -> Order {
         let text = format!("1 mpeg_decode 10.0.0.2:6000 {words}");
-        order_of(&shell::parse(text.as_bytes()).unwrap().command, 0).unwrap()
+        order_of(&shell::parse(text.as_bytes()).unwrap().command, String::new).unwrap()
     }
 
     #[test]

@@ -1,0 +1,99 @@
+//! Admission of streams (Scout §4.4).
+
+use crate::theatre::{Theatre, order, told};
+use silk_media::{Offer, Wish};
+use silk_player::{Order, Player, PlayerOptions, Refusal, Told};
+use std::time::Duration;
+
+/// A picture's: at this rate 10 % of the processor.
+const COST: Duration = Duration::from_millis(4);
+
+#[test]
+fn what_is_told_is_admitted_by_what_the_streams_before_it_have_shown() {
+    let mut theatre = Theatre::new(0.25);
+    let first = theatre.begin(&order(5000, Some(told()), false)).unwrap();
+    theatre.play(&[5000], 0..100, COST);
+    theatre.player.end(&mut theatre.appliance, first);
+    let second = theatre.begin(&order(5001, Some(told()), false)).unwrap();
+    let promised = theatre.player.budget().share_used;
+    assert!((0.085..0.115).contains(&promised), "{promised}");
+    theatre.begin(&order(5002, Some(told()), false)).unwrap();
+    // The third does not fit whole.
+    let Err(Refusal::Offered(offer)) = theatre.begin(&order(5003, Some(told()), false)) else {
+        panic!("let in")
+    };
+    assert!(offer.is_less(), "{offer:?}");
+    let third = theatre.player.begin(&mut theatre.appliance, &order(5003, Some(told()), true)).unwrap();
+    assert_eq!(third.terms.offer, offer);
+    assert!(theatre.player.budget().share_used <= 0.25);
+    // Each plays at what it was promised, with the memory it was promised.
+    theatre.play(&[5001, 5002, 5003], 0..250, COST);
+    for path in [second, third.path] {
+        let figures = theatre.player.figures(&theatre.appliance, path).unwrap();
+        assert_eq!((figures.shown.missed, figures.decoded.no_memory), (0, 0));
+        assert_eq!(figures.account.memory_limit(), figures.promised.memory);
+        let (used, promised) = (figures.used.unwrap(), figures.promised.share);
+        assert!((0.8..1.25).contains(&(used / promised)), "{used} of {promised}");
+    }
+}
+
+#[test]
+fn of_streams_on_trial_the_one_that_is_too_much_goes_or_plays_with_less() {
+    for accepts in [false, true] {
+        let mut theatre = Theatre::new(0.25);
+        let ports = [5000, 5001, 5002];
+        let paths = ports.map(|port| {
+            let path = theatre.begin(&order(port, None, accepts)).unwrap();
+            theatre.play(&ports[..=usize::from(port - 5000)], 0..1, COST);
+            path
+        });
+        theatre.play(&ports, 1..300, COST);
+        let judgements = std::mem::take(&mut theatre.player.judgements);
+        let [judgement] = &judgements[..] else { panic!("{judgements:?}") };
+        assert_eq!((judgement.accepted, judgement.offer.is_less()), (accepts, true), "{judgement}");
+        let judged = paths[ports.iter().position(|port| judgement.name == format!("port{port}")).unwrap()];
+        assert_eq!(theatre.player.over(&mut theatre.appliance), if accepts { vec![] } else { vec![judged] });
+        if accepts {
+            let options = theatre.display(judged).output.options();
+            assert!(options.every > 1 || options.without_b, "{options:?}");
+            assert!(theatre.player.budget().share_used <= 0.25);
+        }
+        for path in paths.into_iter().filter(|path| *path != judged) {
+            let figures = theatre.player.figures(&theatre.appliance, path).unwrap();
+            assert_eq!((figures.on_trial, figures.promised.offer), (false, Offer::Whole));
+            let (used, promised) = (figures.used.unwrap(), figures.promised.share);
+            assert!((0.9..1.1).contains(&(used / promised)), "{used} of {promised}");
+            assert_eq!(figures.account.memory_limit(), figures.promised.memory);
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_told_too_little_gets_no_more_and_the_others_play_on() {
+    let mut theatre = Theatre::new(0.9);
+    let small = Told { size: (16, 16), ..told() };
+    let liar = theatre.begin(&order(5000, Some(small), false)).unwrap();
+    let honest = theatre.begin(&order(5001, Some(told()), false)).unwrap();
+    theatre.play(&[5000, 5001], 0..100, COST);
+    let figures = |path| theatre.player.figures(&theatre.appliance, path).unwrap();
+    let (liar, honest) = (figures(liar), figures(honest));
+    assert!(liar.account.memory_limit() == liar.promised.memory && liar.promised.memory < 1 << 20);
+    assert!(liar.account.memory_peak <= liar.promised.memory);
+    assert_eq!((honest.shown.missed, honest.shown.lost, honest.decoded.no_memory), (0, 0, 0));
+    assert!(honest.shown.shown > 80, "{:?}", honest.shown);
+}
+
+#[test]
+fn without_memory_nothing_is_made() {
+    let mut theatre = Theatre::new(0.9);
+    let vast = Order { wish: Wish { queue: 4096, ..Wish::default() }, ..order(5000, None, false) };
+    let large = Told { size: (1920, 1088), ..told() };
+    let refusal = theatre.begin(&Order { told: Some(large), ..vast.clone() }).unwrap_err();
+    assert_eq!(refusal.to_string(), "there is not enough memory for its pictures");
+    // One that does not tell is found out by its first picture.
+    theatre.player = Player::new(PlayerOptions { memory: 1 << 20, ..PlayerOptions::default() });
+    let path = theatre.begin(&vast).unwrap();
+    theatre.play(&[5000], 0..10, COST);
+    assert_eq!(theatre.player.over(&mut theatre.appliance), [path]);
+    assert_eq!(theatre.player.judgements[0].offer, Offer::NoMemory);
+}
