@@ -8,7 +8,7 @@ use silk_testkit::netns::{
 };
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -81,9 +81,9 @@ fn has_program(host: &Host) -> bool {
     host.run("ip", ["link", "show", INTERFACE]).unwrap().contains("xdp")
 }
 
-fn end(mut player: Running) {
+fn end(mut player: Running) -> ExitStatus {
     signal(&[player.id()], "INT");
-    assert!(player.wait(Duration::from_secs(30)).is_some(), "Ctrl-C does not end it");
+    player.wait(Duration::from_secs(30)).expect("Ctrl-C ends it")
 }
 
 /// All pictures that came, however they ended.
@@ -284,7 +284,13 @@ fn the_shell_obeys_its_controllers_and_answers_nobody_else() {
                     try: print(s.recv(500))\nexcept TimeoutError: print('silence')";
     let stranger = stranger.replace("FROM", &PREFERRED.to_string()).replace("TO", &SERVER.to_string());
     assert_eq!(stage.rig.client.run("python3", ["-c", &stranger]).unwrap(), "silence\n");
-    end(player);
+    assert!(end(player).success(), "pictures were shown");
+    let played = stage.played();
+    let told = |figure: fn(&Value) -> Value| -> Vec<Value> {
+        played["streams"].as_array().unwrap().iter().map(figure).collect()
+    };
+    assert_eq!(told(|stream| stream["name"].clone()), ["one", "two"], "what was stopped is reported");
+    assert!(!told(|stream| stream["shown"].clone()).contains(&0.into()), "{played}");
 }
 
 /// Whoever has the second address has a stream played, by commands to the player's, the first.

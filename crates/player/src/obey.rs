@@ -47,8 +47,8 @@ impl Player {
             Command::Decode { .. } => self.decode(appliance, command, entitle),
             Command::List => self.listed(appliance),
             Command::Stop(target) => self.for_one(target, |player, path| {
-                player.end(appliance, path);
-                player.stopped.push(path);
+                let figures = player.end(appliance, path);
+                player.stopped.push((path, figures));
                 "ok".into()
             }),
             Command::Rate(target, fps) => self.for_one(target, |player, path| match rate(*fps) {

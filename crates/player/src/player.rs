@@ -78,8 +78,8 @@ pub struct Player {
     pub(crate) budget: Budget,
     pub(crate) streams: BTreeMap<PathId, Stream>,
     pub(crate) tended: silk_instant::Instant,
-    /// Streams that a command has ended, for whoever has their screens.
-    pub stopped: Vec<PathId>,
+    /// Streams that a command has ended, with their last figures, for whoever has their screens and tells people.
+    pub stopped: Vec<(PathId, Option<Figures>)>,
     /// What became of streams that were let in on trial and do not fit, for whoever tells people.
     pub judgements: Vec<Judgement>,
 }

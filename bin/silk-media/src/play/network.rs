@@ -166,14 +166,21 @@ impl Session {
     }
 
     fn finish_what_is_over(&mut self) -> Result<(), Trouble> {
+        for (path, figures) in std::mem::take(&mut self.player.stopped) {
+            self.report(path, figures)?;
+        }
         let mut over = self.player.over(&mut self.machine.appliance);
         over.extend(self.theatre.closed());
-        over.append(&mut self.player.stopped);
         over.into_iter().try_for_each(|path| self.finish(path))
     }
 
     fn finish(&mut self, path: PathId) -> Result<(), Trouble> {
         let figures = self.player.end(&mut self.machine.appliance, path);
+        self.report(path, figures)
+    }
+
+    /// A stream has ended: so does its screen, and its figures are kept.
+    fn report(&mut self, path: PathId, figures: Option<Figures>) -> Result<(), Trouble> {
         let screen = self.theatre.end(path).transpose()?;
         self.ended.extend(figures.map(|figures| Played { figures, screen }));
         Ok(())
