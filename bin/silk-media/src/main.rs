@@ -8,6 +8,7 @@ mod clips;
 mod clock;
 mod demo;
 mod demux;
+mod host;
 mod machine;
 mod man;
 mod measure;

@@ -2,10 +2,11 @@
 //! the player beforehand what its pictures are like, and it says what an offer of less means.
 
 use crate::demux::Demuxer;
+use crate::host;
 use crate::trouble::Trouble;
 use silk_modules::shell::{MAX_REQUEST, PORT};
 use std::io::{Write, stderr, stdout};
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub struct Options {
     /// Where the stream does not fit whole, play what does
     #[arg(long)]
     accept: bool,
-    /// The player
+    /// The player; an address of IPv6 with a port has brackets: [fd00::1]:5540
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
     /// The command, see below
@@ -37,11 +38,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// # Errors
 /// A host that is not found, a player that does not answer, a command that it refuses.
 pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
-    let host = &options.host;
-    let unknown = |why| Trouble::Usage(format!("`{host}` is no host, or not found: {why}"));
-    let found = host.to_socket_addrs().or_else(|_| (host.as_str(), PORT).to_socket_addrs());
-    let to = found.map_err(|error| unknown(error.to_string()))?.next();
-    let to = to.ok_or_else(|| unknown("no address".into()))?;
+    let to = host::address(&options.host, PORT)?;
     let failed = |error| Trouble::Program(format!("cannot reach {to}: {error}"));
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).map_err(failed)?;

@@ -6,13 +6,14 @@ mod clip;
 mod over_mflow;
 mod over_rtp;
 
+use crate::host;
 use crate::play::rate;
 use crate::trouble::Trouble;
 use clip::Clip;
 use silk_media::Rate;
 use silk_wire::{mflow, rtp};
 use std::io::{Write, stdout};
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +23,8 @@ use std::sync::atomic::AtomicBool;
 pub struct Options {
     /// The clip: any file that libavformat opens, with MPEG-1, MPEG-2 or H.264 in it
     clip: PathBuf,
-    /// The player; the usual port where none is named (5544, with --rtp 5004)
+    /// The player; the usual port where none is named (5544, with --rtp 5004). An address of IPv6 with a port has
+    /// brackets: [fd00::1]:5544
     #[arg(long, value_name = "HOST[:PORT]")]
     to: String,
     /// Over RTP (RFC 2250, RFC 6184) instead of MFLOW
@@ -69,7 +71,7 @@ impl Options {
 /// A file that is no clip, a host that is not found, a player that says nothing.
 pub fn run(options: &Options, stop: &AtomicBool) -> Result<ExitCode, Trouble> {
     let usual = if options.rtp { rtp::PORT } else { mflow::PORT };
-    let to = address(&options.to, usual)?;
+    let to = host::address(&options.to, usual)?;
     let headers = if options.rtp { silk_media::alf::RTP_HEADERS } else { mflow::HEADER };
     let clip = Clip::open(&options.clip, options.payload(to, headers), options.again)?;
     let socket = socket(to, options.port)?;
@@ -79,13 +81,6 @@ pub fn run(options: &Options, stop: &AtomicBool) -> Result<ExitCode, Trouble> {
     };
     writeln!(stdout(), "{report}").map_err(|error| Trouble::Unwritable("the report".into(), error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The address that `text` names.
-fn address(text: &str, port: u16) -> Result<SocketAddr, Trouble> {
-    let found = text.to_socket_addrs().or_else(|_| (text, port).to_socket_addrs());
-    let unknown = |why: String| Trouble::Usage(format!("`{text}` is no host, or not found: {why}"));
-    found.map_err(|error| unknown(error.to_string()))?.next().ok_or_else(|| unknown("no address".into()))
 }
 
 fn socket(to: SocketAddr, port: u16) -> Result<UdpSocket, Trouble> {
