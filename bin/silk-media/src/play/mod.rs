@@ -259,7 +259,7 @@ fn network_address(text: &str) -> Result<(IpAddr, u8), String> {
 }
 
 /// Where pictures are shown. One of them; a window where there is a screen, else nothing.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 #[group(multiple = false)]
 pub struct ScreenOptions {
     /// In a window (closing it, Escape or Ctrl-C ends the command)

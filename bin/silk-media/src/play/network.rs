@@ -171,7 +171,9 @@ impl Session {
         }
         let mut over = self.player.over(&mut self.machine.appliance);
         over.extend(self.theatre.closed());
-        over.into_iter().try_for_each(|path| self.finish(path))
+        over.into_iter().try_for_each(|path| self.finish(path))?;
+        self.theatre.forget_refused();
+        Ok(())
     }
 
     fn finish(&mut self, path: PathId) -> Result<(), Trouble> {

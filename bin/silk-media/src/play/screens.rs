@@ -62,6 +62,14 @@ impl Theatre {
         Some(sink.end())
     }
 
+    /// Ends the screens of paths that were refused: DISPLAY is the first to be asked, and has had its screen opened
+    /// when a module below says no. Those of streams that are over are to be ended before.
+    pub fn forget_refused(&self) {
+        let refused: Vec<Shared> =
+            self.with(|inner| inner.screens.extract_if(.., |shared| shared.is_left()).collect());
+        drop(refused);
+    }
+
     // A thread that panicked while it held this left it whole: nothing in here can fail half-way.
     fn with<R>(&self, work: impl FnOnce(&mut Inner) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -71,6 +79,11 @@ impl Theatre {
 impl Shared {
     fn with<R>(&self, work: impl FnOnce(&mut Box<dyn Sink>) -> R) -> Option<R> {
         self.sink.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
+    }
+
+    /// Whether the path has gone, whose half this was.
+    fn is_left(&self) -> bool {
+        Arc::strong_count(&self.sink) == 1
     }
 }
 
@@ -87,6 +100,8 @@ impl Screen for Shared {
 impl Screens for Theatre {
     fn open(&mut self, path: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
         self.with(|inner| {
+            // No two paths have one id, so what has it already was the screen of one that was refused.
+            inner.screens.retain(|shared| shared.path != path);
             // A file for raw pictures says a rate; over the network it is not known yet.
             match inner.options.open(&inner.title, (30, 1)) {
                 Ok(sink) => {
@@ -129,5 +144,42 @@ impl Library for Theatre {
 
     fn screens(&self) -> Box<dyn Screens> {
         Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::still::Still;
+
+    fn theatre() -> Theatre {
+        Theatre::new(ScreenOptions { headless: true, ..ScreenOptions::default() }, Vec::new())
+    }
+
+    fn open(theatre: &Theatre, index: u32) -> Box<dyn Screen> {
+        theatre.screens().open(PathId { index, generation: 0 }, &Attrs::new()).unwrap()
+    }
+
+    fn shown(theatre: &Theatre, index: u32) -> Option<u64> {
+        theatre.end(PathId { index, generation: 0 }).map(|shown| shown.unwrap().pictures)
+    }
+
+    #[test]
+    fn a_path_that_is_refused_leaves_no_screen_to_the_next_one_with_its_id() {
+        let theatre = theatre();
+        drop(open(&theatre, 0));
+        let mut screen = open(&theatre, 0);
+        screen.show(&Still::grey(4, 2, 1));
+        assert_eq!((shown(&theatre, 0), shown(&theatre, 0)), (Some(1), None));
+    }
+
+    #[test]
+    fn what_refused_paths_leave_is_forgotten_and_what_plays_is_not() {
+        let theatre = theatre();
+        let screens = [0, 1].map(|index| open(&theatre, index));
+        (2..100).for_each(|index| drop(open(&theatre, index)));
+        theatre.forget_refused();
+        assert_eq!(theatre.with(|inner| inner.screens.len()), screens.len());
+        assert_eq!((shown(&theatre, 1), shown(&theatre, 2)), (Some(0), None));
     }
 }

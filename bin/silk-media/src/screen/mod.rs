@@ -7,7 +7,7 @@ mod pngs;
 mod rgb;
 mod shared;
 #[cfg(test)]
-mod still;
+pub mod still;
 mod tile;
 mod window;
 mod y4m;
