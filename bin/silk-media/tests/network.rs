@@ -44,15 +44,26 @@ impl Stage {
 
     /// A player on the server, which has opened its device.
     fn player(&self, arguments: &[&str]) -> Running {
+        self.player_onto(&["--headless"], arguments)
+    }
+
+    /// As [`Self::player`], with such screens.
+    fn player_onto(&self, screen: &[&str], arguments: &[&str]) -> Running {
         let mut command = self.rig.server.command(PROGRAM);
-        command
-            .args(["play", "--interface", INTERFACE, "--headless", "--json"])
-            .arg(self.file("played.json"));
+        command.args(["play", "--interface", INTERFACE, "--json"]).arg(self.file("played.json")).args(screen);
         let said = self.file("said");
         command.args(arguments).stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap());
         let player = Running::start(&mut command).unwrap();
         wait(|| fs::read_to_string(&said).unwrap().contains("waits for"));
         player
+    }
+
+    /// The graph of a player that takes commands from the client.
+    fn graph(&self) -> String {
+        let graph = self.file("video.toml");
+        let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\", \"{CLIENT6}/128\"]");
+        fs::write(&graph, silk_player::GRAPH.replace("name = \"shell\"", &controllers)).unwrap();
+        graph.to_str().unwrap().to_owned()
     }
 
     /// Sends the clip from the client, to its end.
@@ -271,10 +282,7 @@ fn what_is_h264_is_decoded_as_that_whoever_sends_it() {
 #[test]
 fn the_shell_obeys_its_controllers_and_answers_nobody_else() {
     let Some(stage) = Stage::set() else { return };
-    let graph = stage.file("video.toml");
-    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\", \"{CLIENT6}/128\"]");
-    fs::write(&graph, silk_player::GRAPH.replace("name = \"shell\"", &controllers)).unwrap();
-    let player = stage.player(&["--appliance", "--graph", graph.to_str().unwrap()]);
+    let player = stage.player(&["--appliance", "--graph", &stage.graph()]);
     let over_four = [SERVER.to_string(), CLIENT.to_string()];
     is_obeyed(&stage, &over_four, "one");
     is_obeyed(&stage, &[SERVER6.to_string(), format!("[{CLIENT6}]")], "two");
@@ -341,10 +349,8 @@ fn a_stream_comes_over_ipv6_where_that_is_meant_and_where_it_is_all_there_is() {
 
 /// A player that takes commands from the client, which may use so many percent of the processor.
 fn commanded(stage: &Stage, share: &str, more: &[&str]) -> Running {
-    let graph = stage.file("video.toml");
-    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\"]");
-    fs::write(&graph, silk_player::GRAPH.replace("name = \"shell\"", &controllers)).unwrap();
-    let arguments = ["--appliance", "--graph", graph.to_str().unwrap(), "--share", share];
+    let graph = stage.graph();
+    let arguments = ["--appliance", "--graph", &graph, "--share", share];
     stage.player(&[&arguments[..], more].concat())
 }
 
@@ -417,6 +423,45 @@ fn a_stream_of_which_nothing_was_told_is_tried_and_ended_or_reduced() {
         assert_eq!(stream["with"] != "", accepts, "{stream}");
         assert!(came(stream) > 60, "{stream}");
     }
+}
+
+/// How many pictures of the clip are in a file that the player wrote.
+fn raw_pictures(file: &Path) -> usize {
+    let bytes = fs::read(file).unwrap_or_default();
+    bytes.len() / (b"FRAME\n".len() + 176 * 144 * 3 / 2)
+}
+
+#[test]
+fn several_streams_are_written_to_files_of_their_own() {
+    let Some(stage) = Stage::set() else { return };
+    let out = stage.file("out.y4m");
+    let onto = ["--y4m", out.to_str().unwrap()];
+    let mut player = stage.player_onto(&onto, &["--streams", "2"]);
+    for port in [5544, 5546] {
+        stage.send(&["--to", &format!("{SERVER}:{port}")]);
+    }
+    assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the streams' end");
+    let played = stage.played();
+    let shown = [0, 1].map(|number| played["streams"][number]["shown"].as_u64().unwrap() as usize);
+    let written = ["out-stream1.y4m", "out-stream2.y4m"].map(|name| raw_pictures(&stage.file(name)));
+    assert_eq!(written, shown, "{played}");
+    assert!(!out.exists());
+    // What was written stays, and an order that is refused leaves nothing.
+    let graph = stage.graph();
+    let player = stage.player_onto(&onto, &["--appliance", "--graph", &graph]);
+    let tell = |command: &str| {
+        let mut shell = stage.rig.client.command(PROGRAM);
+        shell.args(["shell", &SERVER.to_string()]).args(command.split(' '));
+        String::from_utf8(shell.output().unwrap().stdout).unwrap()
+    };
+    assert!(tell("mpeg_decode 203.0.113.9:6000 name=stream1").starts_with("error: "));
+    assert!(tell(&format!("mpeg_decode {CLIENT}:6000 name=stream2")).starts_with("ok "));
+    // The port is another's.
+    assert!(tell(&format!("mpeg_decode {CLIENT}:6000 name=stream3")).starts_with("error: "));
+    end(player);
+    let again = ["out-stream1-2.y4m", "out-stream2-2.y4m", "out-stream3.y4m"];
+    assert_eq!(again.map(|name| stage.file(name).exists()), [false, true, false]);
+    assert_eq!(raw_pictures(&stage.file("out-stream2.y4m")), shown[1]);
 }
 
 #[test]

@@ -274,10 +274,18 @@ pub struct ScreenOptions {
     /// Nowhere: count, and sum what the pictures hold, to compare two ways of decoding
     #[arg(long)]
     sum: bool,
-    /// Into a file of raw pictures (YUV4MPEG2)
+    /// Into a file of raw pictures (YUV4MPEG2); with several streams a file for each
+    ///
+    /// Where there may be several (`--streams`, `--appliance`), the stream `red` goes beside FILE: for `out.y4m` to
+    /// `out-red.y4m`, or to `out-red-2.y4m` and so on where that is there already. The FILE of a single stream is
+    /// written over.
     #[arg(long, value_name = "FILE")]
     y4m: Option<PathBuf>,
-    /// Into PNG files in a folder
+    /// Into PNG files in a folder; with several streams into a folder for each in it
+    ///
+    /// Where there may be several (`--streams`, `--appliance`), the stream `red` goes to the folder `red` in FOLDER,
+    /// or to `red-2` and so on where that is there already. A single stream goes to FOLDER itself, and files of
+    /// the same names are written over.
     #[arg(long, value_name = "FOLDER")]
     png: Option<PathBuf>,
 }
@@ -297,11 +305,11 @@ impl ScreenOptions {
         }
     }
 
-    /// Opens the screen that was asked for.
+    /// Opens the screen that was asked for, of a stream that has it to itself.
     ///
     /// # Errors
     /// Where it cannot be opened.
-    pub fn open(&self, title: &str, rate: (u32, u32)) -> Result<Box<dyn Sink>, ScreenError> {
+    fn open(&self, title: &str, rate: (u32, u32)) -> Result<Box<dyn Sink>, ScreenError> {
         Ok(match self {
             Self { y4m: Some(file), .. } => Box::new(Y4m::create(file, rate)?),
             Self { png: Some(folder), .. } => Box::new(Pngs::create(folder)?),
@@ -315,6 +323,18 @@ impl ScreenOptions {
             Self { window: true, .. } => Box::new(Window::open(title, None)?),
             Self { headless: false, .. } if has_screen() => Box::new(Window::open(title, None)?),
             _ => Box::new(Headless::default()),
+        })
+    }
+
+    /// Opens the screen that was asked for, of one of several streams.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    fn open_one_of_several(&self, name: &str, rate: (u32, u32)) -> Result<Box<dyn Sink>, ScreenError> {
+        Ok(match self {
+            Self { y4m: Some(file), .. } => Box::new(Y4m::create_for(file, name, rate)?),
+            Self { png: Some(folder), .. } => Box::new(Pngs::create_for(folder, name)?),
+            _ => self.open(name, rate)?,
         })
     }
 }

@@ -34,7 +34,8 @@ pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Played>, 
     place(&options.place);
     options.screen.prepare();
     let parameters = described.as_ref().map(|described| described.parameters.clone());
-    let theatre = Theatre::new(options.screen.clone(), parameters.unwrap_or_default());
+    let several = options.appliance || options.streams > 1;
+    let theatre = Theatre::new(options.screen.clone(), several, parameters.unwrap_or_default());
     let mut session = Session::open(options, &theatre)?;
     session.begin(options, described.as_ref())?;
     // One that is farther than the clock reaches is none.

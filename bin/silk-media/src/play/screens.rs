@@ -14,6 +14,8 @@ pub struct Theatre(Arc<Mutex<Inner>>);
 
 struct Inner {
     options: ScreenOptions,
+    /// There may be several streams.
+    several: bool,
     /// What decoders are to have before their streams.
     parameters: Vec<u8>,
     /// The title of the next screen.
@@ -30,10 +32,11 @@ struct Shared {
 }
 
 impl Theatre {
-    /// Screens as `options` say; decoders have `parameters` of their streams from the beginning.
-    pub fn new(options: ScreenOptions, parameters: Vec<u8>) -> Self {
-        let inner = Inner { options, parameters, title: "silk".into(), screens: Vec::new(), failed: None };
-        Self(Arc::new(Mutex::new(inner)))
+    /// Screens as `options` say, of one stream or of several; decoders have `parameters` of their streams from the
+    /// beginning.
+    pub fn new(options: ScreenOptions, several: bool, parameters: Vec<u8>) -> Self {
+        let (title, screens) = ("silk".to_owned(), Vec::new());
+        Self(Arc::new(Mutex::new(Inner { options, several, parameters, title, screens, failed: None })))
     }
 
     /// The next path's screen has this title.
@@ -65,14 +68,32 @@ impl Theatre {
     /// Ends the screens of paths that were refused: DISPLAY is the first to be asked, and has had its screen opened
     /// when a module below says no. Those of streams that are over are to be ended before.
     pub fn forget_refused(&self) {
-        let refused: Vec<Shared> =
-            self.with(|inner| inner.screens.extract_if(.., |shared| shared.is_left()).collect());
-        drop(refused);
+        self.with(|inner| inner.discard(Shared::is_left));
     }
 
     // A thread that panicked while it held this left it whole: nothing in here can fail half-way.
     fn with<R>(&self, work: impl FnOnce(&mut Inner) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Inner {
+    /// Ends the screens of paths that never were.
+    fn discard(&mut self, which: impl Fn(&Shared) -> bool) {
+        for shared in self.screens.extract_if(.., |shared| which(shared)) {
+            if let Some(sink) = shared.sink.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                sink.discard();
+            }
+        }
+    }
+
+    fn open(&self) -> Result<Box<dyn Sink>, ScreenError> {
+        // A file for raw pictures says a rate; over the network it is not known yet.
+        let rate = (30, 1);
+        match self.several {
+            true => self.options.open_one_of_several(&self.title, rate),
+            false => self.options.open(&self.title, rate),
+        }
     }
 }
 
@@ -101,9 +122,8 @@ impl Screens for Theatre {
     fn open(&mut self, path: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
         self.with(|inner| {
             // No two paths have one id, so what has it already was the screen of one that was refused.
-            inner.screens.retain(|shared| shared.path != path);
-            // A file for raw pictures says a rate; over the network it is not known yet.
-            match inner.options.open(&inner.title, (30, 1)) {
+            inner.discard(|shared| shared.path == path);
+            match inner.open() {
                 Ok(sink) => {
                     let shared = Shared { path, sink: Arc::new(Mutex::new(Some(sink))) };
                     inner.screens.push(shared.clone());
@@ -151,9 +171,10 @@ impl Library for Theatre {
 mod tests {
     use super::*;
     use crate::screen::still::Still;
+    use std::path::Path;
 
     fn theatre() -> Theatre {
-        Theatre::new(ScreenOptions { headless: true, ..ScreenOptions::default() }, Vec::new())
+        Theatre::new(ScreenOptions { headless: true, ..ScreenOptions::default() }, true, Vec::new())
     }
 
     fn open(theatre: &Theatre, index: u32) -> Box<dyn Screen> {
@@ -181,5 +202,57 @@ mod tests {
         theatre.forget_refused();
         assert_eq!(theatre.with(|inner| inner.screens.len()), screens.len());
         assert_eq!((shown(&theatre, 1), shown(&theatre, 2)), (Some(0), None));
+    }
+
+    /// What is in a folder, sorted.
+    fn files(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Streams of these names play one after the other, the first two at once, with an order between that is refused.
+    fn play(options: ScreenOptions, names: [&str; 3]) {
+        let theatre = Theatre::new(options, true, Vec::new());
+        let begin = |index, name| {
+            theatre.entitle(name);
+            let mut screen = open(&theatre, index);
+            screen.show(&Still::grey(4, 2, 1));
+            screen
+        };
+        let both = [begin(0, names[0]), begin(1, names[1])];
+        theatre.entitle("refused");
+        drop(open(&theatre, 2));
+        drop(both);
+        assert_eq!([0, 1].map(|index| shown(&theatre, index)), [Some(1); 2]);
+        theatre.forget_refused();
+        begin(3, names[2]);
+        assert_eq!(shown(&theatre, 3), Some(1));
+    }
+
+    #[test]
+    fn each_of_several_streams_has_a_file_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("out.y4m");
+        play(ScreenOptions { y4m: Some(file), ..ScreenOptions::default() }, ["one", "two", "one"]);
+        let written = ["out-one-2.y4m", "out-one.y4m", "out-two.y4m"];
+        assert_eq!(files(folder.path()), written);
+        for name in written {
+            let bytes = std::fs::read(folder.path().join(name)).unwrap();
+            assert!(
+                bytes.starts_with(b"YUV4MPEG2 W4 H2 ")
+                    && bytes.ends_with(&[1, 1, 1, 1, 1, 1, 1, 1, 128, 128, 128, 128])
+            );
+        }
+    }
+
+    #[test]
+    fn each_of_several_streams_has_a_folder_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = folder.path().join("all");
+        play(ScreenOptions { png: Some(all.clone()), ..ScreenOptions::default() }, ["one", "two", "one"]);
+        assert_eq!(files(&all), ["one", "one-2", "two"]);
+        files(&all).iter().for_each(|name| assert_eq!(files(&all.join(name)), ["000001.png"]));
     }
 }

@@ -3,6 +3,7 @@
 
 mod drawing;
 mod headless;
+mod places;
 mod pngs;
 mod rgb;
 mod shared;
@@ -68,4 +69,7 @@ pub trait Sink: Screen {
     /// # Errors
     /// The first thing that went wrong since it began.
     fn end(self: Box<Self>) -> Result<Shown, ScreenError>;
+
+    /// Ends one that nobody wants after all: a file or folder that was made for it goes, if nothing is in it.
+    fn discard(self: Box<Self>) {}
 }

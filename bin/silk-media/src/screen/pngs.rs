@@ -1,5 +1,6 @@
 //! Pictures as PNG files in a folder: `000001.png` is the first that was shown.
 
+use super::places::folder_for;
 use super::rgb::rgb;
 use super::{ScreenError, Shown, Sink};
 use silk_media::{Picture, Screen};
@@ -24,6 +25,15 @@ impl Pngs {
         fs::create_dir_all(folder)
             .map_err(|error| ScreenError::Unwritable(folder.display().to_string(), error))?;
         Ok(Self { folder: folder.to_owned(), shown: Shown::default(), failed: None })
+    }
+
+    /// Fills a folder of its own in `folder`, with the name of the stream.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn create_for(folder: &Path, stream: &str) -> Result<Self, ScreenError> {
+        let all = Self::create(folder)?;
+        Ok(Self { folder: folder_for(folder, stream)?, ..all })
     }
 }
 
@@ -52,6 +62,11 @@ impl Sink for Pngs {
 
     fn end(self: Box<Self>) -> Result<Shown, ScreenError> {
         self.failed.map_or(Ok(self.shown), Err)
+    }
+
+    fn discard(self: Box<Self>) {
+        // A folder that is not empty stays.
+        let _ = fs::remove_dir(&self.folder);
     }
 }
 

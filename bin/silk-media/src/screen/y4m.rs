@@ -1,9 +1,10 @@
 //! Raw pictures in a file, in the form of YUV4MPEG2 that mpv, ffmpeg and others read. Such a file
 //! has one size: pictures of another are left out and counted.
 
+use super::places::file_for;
 use super::{ScreenError, Shown, Sink};
 use silk_media::{Picture, Screen};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Y4m {
     name: PathBuf,
     file: BufWriter<File>,
+    /// Nothing of that name was there before.
+    new: bool,
     /// Pictures in a second, for whoever reads the file.
     rate: (u32, u32),
     size: Option<(usize, usize)>,
@@ -25,9 +28,23 @@ impl Y4m {
     /// # Errors
     /// Where it cannot be written.
     pub fn create(name: &Path, rate: (u32, u32)) -> Result<Self, ScreenError> {
-        let unwritable = |error| ScreenError::Unwritable(name.display().to_string(), error);
-        let file = BufWriter::new(File::create(name).map_err(unwritable)?);
-        Ok(Self { name: name.to_owned(), file, rate, size: None, shown: Shown::default(), failed: None })
+        let file =
+            File::create(name).map_err(|error| ScreenError::Unwritable(name.display().to_string(), error))?;
+        Ok(Self::into(name.to_owned(), file, rate))
+    }
+
+    /// Begins a file of its own beside `file`, with the name of the stream in it.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn create_for(file: &Path, stream: &str, rate: (u32, u32)) -> Result<Self, ScreenError> {
+        let (name, file) = file_for(file, stream)?;
+        Ok(Self { new: true, ..Self::into(name, file, rate) })
+    }
+
+    fn into(name: PathBuf, file: File, rate: (u32, u32)) -> Self {
+        let (file, shown) = (BufWriter::new(file), Shown::default());
+        Self { name, file, new: false, rate, size: None, shown, failed: None }
     }
 
     fn write(&mut self, picture: &dyn Picture) -> io::Result<()> {
@@ -72,6 +89,12 @@ impl Sink for Y4m {
         match self.failed.take().map_or_else(|| self.file.flush(), Err) {
             Ok(()) => Ok(self.shown),
             Err(error) => Err(ScreenError::Unwritable(self.name.display().to_string(), error)),
+        }
+    }
+
+    fn discard(self: Box<Self>) {
+        if self.new && self.shown.pictures == 0 {
+            let _ = fs::remove_file(&self.name);
         }
     }
 }
