@@ -5,6 +5,7 @@ mod control;
 mod describe;
 mod file;
 mod json;
+mod last;
 mod network;
 mod report;
 mod screens;

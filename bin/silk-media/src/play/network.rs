@@ -2,6 +2,7 @@
 //! device to the display for each stream (Scout §4).
 
 use super::control::{Control, SOCKET};
+use super::last::Last;
 use super::screens::Theatre;
 use super::{Options, Place, described};
 use crate::screen::Shown;
@@ -23,6 +24,9 @@ const PATHS: u32 = 256;
 const MFLOW_QUEUE: u16 = 64;
 /// Packets that may wait for a stream over RTP, whose source does not ask.
 const RTP_QUEUE: u16 = 512;
+
+/// The most streams that are reported, the last of them.
+const REPORTED: usize = 1000;
 
 /// How often the player looks whether it is to end, though nothing comes.
 const LOOK: Duration = Duration::from_millis(100);
@@ -69,7 +73,7 @@ struct Session {
     control: Option<Control>,
     /// Where streams arrive whose source nobody has named.
     anywhere: IpAddr,
-    ended: Vec<Played>,
+    ended: Last<Played, REPORTED>,
 }
 
 impl Session {
@@ -115,7 +119,7 @@ impl Session {
         })?;
         machine.real_time = options.place.priority.is_some();
         machine.nap = Duration::from_micros(options.network.nap);
-        Ok(Self { machine, player, theatre: theatre.clone(), control, anywhere, ended: Vec::new() })
+        Ok(Self { machine, player, theatre: theatre.clone(), control, anywhere, ended: Last::default() })
     }
 
     /// Begins the streams that the command line names.
@@ -185,14 +189,20 @@ impl Session {
     /// A stream has ended: so does its screen, and its figures are kept.
     fn report(&mut self, path: PathId, figures: Option<Figures>) -> Result<(), Trouble> {
         let screen = self.theatre.end(path).transpose()?;
-        self.ended.extend(figures.map(|figures| Played { figures, screen }));
+        if let Some(figures) = figures {
+            self.ended.keep(Played { figures, screen });
+        }
         Ok(())
     }
 
     fn end(mut self) -> Result<Vec<Played>, Trouble> {
         let left: Vec<PathId> = self.player.streams().map(|(path, _)| path).collect();
         left.into_iter().try_for_each(|path| self.finish(path))?;
-        Ok(self.ended)
+        let forgotten = self.ended.forgotten();
+        if forgotten > 0 {
+            let _ = writeln!(stderr(), "silk: {forgotten} streams before these are not reported");
+        }
+        Ok(self.ended.into_vec())
     }
 }
 
