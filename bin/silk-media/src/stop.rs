@@ -2,8 +2,6 @@
 
 use crate::peers::Process;
 use crate::trouble::Trouble;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -24,28 +22,13 @@ pub fn sleep_until(when: Instant, stop: &AtomicBool) -> bool {
     false
 }
 
-/// Whether nothing is to come of a signal, as whoever started the program wants it (nohup(1)).
-fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    ignored_in(&status, signal)
-}
-
-fn ignored_in(status: &str, signal: i32) -> bool {
-    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    set.is_some_and(|set| set >> (signal - 1) & 1 == 1)
-}
-
-/// Set when somebody wants the program to end, or its terminal is gone.
+/// Set when somebody wants the program to end.
 ///
 /// # Errors
 /// Signals cannot be caught.
 pub fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if signal == SIGHUP && is_ignored(signal) {
-            continue;
-        }
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, flag.clone())
             .map_err(|error| Trouble::Program(format!("signals cannot be caught: {error}")))?;
     }
@@ -57,7 +40,7 @@ pub fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// One that hears this process's signals: SIGINT, SIGTERM and SIGHUP.
+    /// One that hears this process's signals: SIGINT and SIGTERM.
     ///
     /// # Errors
     /// They cannot be caught.
@@ -114,13 +97,6 @@ impl Stop {
 mod tests {
     use super::*;
     use std::process::Command;
-
-    #[test]
-    fn what_is_ignored_is_told_by_its_bit() {
-        let nohup = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000002\n";
-        assert_eq!([SIGHUP, SIGINT, SIGTERM].map(|signal| ignored_in(nohup, signal)), [true, false, false]);
-        assert!(!ignored_in("", SIGHUP));
-    }
 
     #[test]
     fn a_wait_goes_to_its_end_or_to_the_interruption() {

@@ -31,7 +31,11 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
         load.pictures, load.rate
     );
     schedules(bench, load, &what)?;
-    with_apache(bench, load, &what)
+    with_apache(bench, load, &what)?;
+    if load.rate == load.own {
+        peers(bench, load, &what)?;
+    }
+    Ok(())
 }
 
 /// Rows of what the runs of one kind came to.
@@ -80,12 +84,9 @@ impl Runs {
     }
 }
 
-/// Both schedules, and the peers at the same rates, which play Neptune at its own alone.
 fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
     let (mut by_deadline, mut in_turn, mut rates) = (Runs::default(), Runs::default(), Samples::default());
     let mut pace = Pace::default();
-    let peers = Peer::ALL.into_iter().filter(|peer| load.rate == load.own && peer.is_installed());
-    let mut peers: Vec<PeersRuns> = peers.map(PeersRuns::of).collect();
     for round in 0..bench.rounds {
         bench.tell(&format!("deadlines, round {} of {}", round + 1, bench.rounds));
         let mut rate = 0.0;
@@ -106,9 +107,6 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Troub
         };
         let (run, stolen) = undisturbed(bench, &mut in_turn.taken, run, any)?;
         in_turn.add(round, load, &run, &stolen);
-        for peer in &mut peers {
-            peer.take(bench, round, load, &Beside::new(&bench.load.file, rate))?;
-        }
     }
     bench.table.figure("pictures/s of each of the others", "silk", &rates);
     let goal = Goal { must: 0.0, after: 0.0, more: false };
@@ -120,7 +118,6 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Troub
     in_turn.tell(bench, "in turn");
     bench.table.figure(&format!("{what}, in turn"), "silk", &in_turn.gone);
     bench.table.over_time(in_turn.timeline);
-    peers.iter().for_each(|peer| peer.tell(bench, what));
     Ok(())
 }
 
@@ -155,39 +152,22 @@ fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Tro
     Ok(())
 }
 
-/// What the runs of a peer came to.
-struct PeersRuns {
-    peer: Peer,
-    gone: Samples,
-    busy: Samples,
-    taken: Taken,
-}
-
-impl PeersRuns {
-    fn of(peer: Peer) -> Self {
-        Self { peer, gone: Samples::default(), busy: Samples::default(), taken: Taken::default() }
+fn peers(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
+    let beside = Pace::default().others(bench, load, false)?;
+    for peer in Peer::ALL.into_iter().filter(|peer| peer.is_installed()) {
+        let (mut gone, mut busy, mut taken) = (Samples::default(), Samples::default(), Taken::default());
+        for round in 0..bench.rounds {
+            bench.tell(&format!("deadlines, round {} of {}, {}", round + 1, bench.rounds, peer.name()));
+            let run = |bench: &Bench<'_>| peers_deadlines::one(bench, peer, load, &beside);
+            let (seen, _) = undisturbed(bench, &mut taken, run, any)?;
+            gone.add(seen.gone as f64);
+            busy.add(seen.share);
+        }
+        bench.table.figure(what, peer.name(), &gone);
+        bench.table.figure("CPU of its nine processes", peer.name(), &busy);
+        taken.tell(bench, "its nine processes", peer.name());
     }
-
-    fn take(
-        &mut self,
-        bench: &Bench<'_>,
-        round: u32,
-        load: &Load,
-        beside: &Beside<'_>,
-    ) -> Result<(), Trouble> {
-        bench.tell(&format!("deadlines, round {} of {}, {}", round + 1, bench.rounds, self.peer.name()));
-        let run = |bench: &Bench<'_>| peers_deadlines::one(bench, self.peer, load, beside);
-        let (seen, _) = undisturbed(bench, &mut self.taken, run, any)?;
-        self.gone.add(seen.gone as f64);
-        self.busy.add(seen.share);
-        Ok(())
-    }
-
-    fn tell(&self, bench: &mut Bench<'_>, what: &str) {
-        bench.table.figure(what, self.peer.name(), &self.gone);
-        bench.table.figure("CPU of its nine processes", self.peer.name(), &self.busy);
-        self.taken.tell(bench, "its nine processes", self.peer.name());
-    }
+    Ok(())
 }
 
 /// One run.

@@ -135,14 +135,13 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     let mut bench = Bench { clips: &clips, load: &load, scratch, cpu, stop, rounds, table };
     // What else has failed has, where it was interrupted, failed for that.
     let done = measure(&mut bench, options);
-    stop.check()?;
+    stop.check().and(done)?;
     let rows = bench.table.json();
-    // Whatever else goes wrong, what was measured is there: it took half an hour.
+    // Before anything that can go wrong: it took half an hour.
     let printed = write!(stdout(), "{}", bench.table);
     write_to(options.json.as_deref(), || Value::from(rows.clone()).to_string())?;
     write_to(options.html.as_deref(), || page::page(&rows))?;
     printed.map_err(|error| Trouble::Unwritable("the table".into(), error))?;
-    done?;
     Ok(ExitCode::SUCCESS)
 }
 

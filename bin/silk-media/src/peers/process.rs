@@ -30,11 +30,6 @@ impl Process {
         until(patience, || self.has_ended())
     }
 
-    /// Whether it has ended, and well. Its times are gone then.
-    pub fn succeeded(&mut self) -> bool {
-        self.0.ended().is_some_and(|status| status.success())
-    }
-
     /// Asks it to end as a person would.
     pub fn interrupt(&self) {
         signal(&[self.0.id()], "INT");
