@@ -4,7 +4,7 @@ use crate::trouble::Trouble;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// The address that `text` names, at the port `usual` where it names none. What is a whole address of IPv6
-/// is that: a port stands behind brackets (RFC 3986 §3.2.2, RFC 5952 §6).
+/// is that: a port stands behind brackets.
 ///
 /// # Errors
 /// It names no host, or none that is found.
