@@ -2,6 +2,8 @@
 
 use crate::peers::Process;
 use crate::trouble::Trouble;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -22,17 +24,30 @@ pub fn sleep_until(when: Instant, stop: &AtomicBool) -> bool {
     false
 }
 
-/// Set when somebody wants the program to end.
+/// Set when somebody wants the program to end, or its terminal has gone. Who started it by nohup does not want that one.
 ///
 /// # Errors
 /// Signals cannot be caught.
 pub fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    let hangup = Some(SIGHUP).filter(|signal| !is_ignored(*signal));
+    for signal in hangup.into_iter().chain([SIGINT, SIGTERM]) {
         signal_hook::flag::register(signal, flag.clone())
             .map_err(|error| Trouble::Program(format!("signals cannot be caught: {error}")))?;
     }
     Ok(flag)
+}
+
+/// Whether this program ignores a signal.
+fn is_ignored(signal: i32) -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
+}
+
+/// Reads the mask of the signals that a process ignores (proc(5)). Its lowest bit is signal 1.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Knows whether the program was told to end.
@@ -40,7 +55,7 @@ pub fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// One that hears this process's signals: SIGINT and SIGTERM.
+    /// One that hears this process's signals: SIGINT, SIGTERM and SIGHUP.
     ///
     /// # Errors
     /// They cannot be caught.
@@ -97,6 +112,16 @@ impl Stop {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn what_a_process_ignores_is_in_its_mask() {
+        let status =
+            |mask: &str| format!("Name:\tx\nSigBlk:\tffffffffffffffff\nSigIgn:\t{mask}\nSigCgt:\t0\n");
+        assert!(ignores(&status("0000000000001001"), SIGHUP));
+        assert!(!ignores(&status("0000000000001002"), SIGHUP));
+        assert!(ignores(&status("0000000000001002"), SIGINT));
+        assert!(!ignores(&status("x"), SIGHUP) && !ignores("", SIGHUP));
+    }
 
     #[test]
     fn a_wait_goes_to_its_end_or_to_the_interruption() {

@@ -196,24 +196,42 @@ fn a_port_that_is_none_is_refused() {
     }
 }
 
-#[test]
-fn a_player_that_waits_for_long_is_interrupted() {
-    let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
-    let mut command = silk_media(&["play", "--file", &file, "--headless", "--fps", "0.001"]);
-    let mut player = Running::start(command.stdout(Stdio::null())).unwrap();
+/// A player that waits for long, started by `env` with this argument, once it catches SIGINT; and which signals it
+/// catches, as `/proc/PID/status` tells: the lowest bit is signal 1.
+fn waiting_player(file: &str, argument: &str) -> (Running, u64) {
+    let mut command = Command::new("env");
+    command.args([argument, env!("CARGO_BIN_EXE_silk-media")]);
+    command.args(["play", "--file", file, "--headless", "--fps", "0.001"]).stdout(Stdio::null());
+    let player = Running::start(&mut command).unwrap();
     let (mine, start) = (format!("/proc/{}/status", player.id()), Instant::now());
-    // It catches SIGINT, bit 1.
-    let catches = || {
+    let caught = || {
         let status = fs::read_to_string(&mine).unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
-        u64::from_str_radix(mask, 16).unwrap() & 2 != 0
+        u64::from_str_radix(mask, 16).unwrap()
     };
-    while !catches() && start.elapsed() < Duration::from_secs(60) {
+    while caught() & 2 == 0 && start.elapsed() < Duration::from_secs(60) {
         sleep(Duration::from_millis(10));
     }
-    signal(&[player.id()], "INT");
-    let status = player.wait(Duration::from_secs(60)).expect("Ctrl-C ends it");
-    assert!(status.code().is_some(), "{status}");
+    let caught = caught();
+    (player, caught)
+}
+
+#[test]
+fn a_player_that_waits_for_long_is_interrupted_by_a_person_and_by_a_terminal_that_goes() {
+    let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
+    for name in ["INT", "HUP"] {
+        let (mut player, _) = waiting_player(&file, "--default-signal=HUP");
+        signal(&[player.id()], name);
+        let status = player.wait(Duration::from_secs(60)).expect("the signal ends it");
+        assert!(status.code().is_some(), "{name}: {status}");
+    }
+}
+
+#[test]
+fn a_player_that_is_to_outlive_its_terminal_does() {
+    let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
+    let (_player, caught) = waiting_player(&file, "--ignore-signal=HUP");
+    assert_eq!(caught & 3, 2, "of SIGHUP and SIGINT the second");
 }
 
 #[test]
