@@ -16,11 +16,14 @@ use silk_testkit::netns::Host;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// So long a peer may take to open its port.
 const STARTING: Duration = Duration::from_secs(10);
+
+/// So many lines of what it said tell why it failed.
+const LAST: usize = 10;
 
 /// A program that silk is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,11 +148,20 @@ impl Receiving {
         self.process.cpu().unwrap_or_default().saturating_sub(self.before)
     }
 
+    /// Looks whether it still receives, as one of which no end was wanted must.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn still(&mut self) -> Result<(), Trouble> {
+        let Some(status) = self.process.ended() else { return Ok(()) };
+        Err(self.failed(status, &fs::read_to_string(&self.said).unwrap_or_default()))
+    }
+
     /// Waits until it has seen all its pictures. Where it has not `patience` later, since some were lost,
     /// it is told to end.
     ///
     /// # Errors
-    /// Where it does not end, or does not say what it has done.
+    /// Where it fails, or does not end, or does not say what it has done.
     pub fn finish(mut self, patience: Duration) -> Result<Seen, Trouble> {
         let complete = self.process.ends(patience);
         let mut wall = self.since.elapsed();
@@ -163,11 +175,15 @@ impl Receiving {
         }
         let cpu = self.cpu();
         let said = fs::read_to_string(&self.said).unwrap_or_default();
+        // One that was told to end ends as it likes.
+        if let Some(status) = self.process.ended().filter(|status| complete && !status.success()) {
+            return Err(self.failed(status, &said));
+        }
         let counted = match self.peer {
             Peer::Gstreamer => gstreamer::counts(&said, complete.then_some(self.wanted.into())),
             Peer::Ffmpeg => ffmpeg::counts(&said),
         };
-        let silent = || Trouble::Program(format!("{} showed nothing: {}", self.peer.name(), said.trim_end()));
+        let silent = || Trouble::Program(format!("{} showed nothing: {}", self.peer.name(), last(&said)));
         let (pictures, dropped) = counted.ok_or_else(silent)?;
         let late = match self.peer {
             Peer::Gstreamer => 0,
@@ -175,9 +191,68 @@ impl Receiving {
         };
         Ok(Seen { pictures, dropped, late, wall, cpu })
     }
+
+    /// It ended like this, by itself, before it had done what it was to do.
+    fn failed(&self, status: ExitStatus, said: &str) -> Trouble {
+        Trouble::Program(format!("{} ended too early ({status}): {}", self.peer.name(), last(said)))
+    }
+}
+
+/// The last of what a program said: what it says of each picture is long.
+fn last(said: &str) -> String {
+    let lines: Vec<&str> = said.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LAST)..].join("\n")
 }
 
 fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Trouble {
     let name = path.display().to_string();
     move |error| Trouble::Unwritable(name, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A GStreamer of which 140 pictures are wanted, and that does this instead.
+    fn receiving(does: &str, folder: &Path) -> Receiving {
+        let said = folder.join("said");
+        let out = File::create(&said).unwrap();
+        let process = Process::start(Command::new("sh").args(["-c", does]).stdout(out)).unwrap();
+        let (peer, since, before) = (Peer::Gstreamer, Instant::now(), Duration::ZERO);
+        Receiving { peer, process, said, wanted: 140, since, before }
+    }
+
+    fn finished(does: &str) -> Result<Seen, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let receiving = receiving(does, folder.path());
+        receiving.finish(Duration::from_secs(60)).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn a_peer_that_is_to_receive_for_ever_must_not_have_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(receiving("exec sleep 1000", folder.path()).still().is_ok());
+        let mut ended = receiving("echo no more", folder.path());
+        assert!(ended.process.ends(Duration::from_secs(60)));
+        let why = ended.still().unwrap_err().to_string();
+        assert_eq!(why, "GStreamer ended too early (exit status: 0): no more");
+    }
+
+    #[test]
+    fn a_peer_that_ends_by_itself_has_seen_all_unless_it_failed() {
+        let says = "echo 'last-message = rendered: 3, dropped: 1, current: 9'";
+        let seen = finished(says).unwrap();
+        assert_eq!((seen.pictures, seen.dropped), (140, 1));
+        let why = finished(&format!("{says}; echo ERROR: no more; exit 1")).unwrap_err();
+        assert!(why.starts_with("GStreamer ended too early (exit status: 1): last-message"), "{why}");
+        assert!(why.ends_with("\nERROR: no more"), "{why}");
+        assert!(finished(&format!("{says}; kill -KILL $$")).unwrap_err().contains("SIGKILL"));
+    }
+
+    #[test]
+    fn only_the_last_that_was_said_is_told() {
+        let said: String = (1..=30).map(|line| format!("{line}\n")).collect();
+        assert!(last(&said).starts_with("21\n") && last(&said).ends_with("\n30"));
+        assert_eq!((last("one\n"), last("")), ("one".to_owned(), String::new()));
+    }
 }

@@ -4,7 +4,7 @@
 use crate::trouble::Trouble;
 use silk_testkit::netns::{Running, signal};
 use std::fs;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,11 @@ impl Process {
     /// Waits for its end, at most so long.
     pub fn ends(&mut self, patience: Duration) -> bool {
         until(patience, || self.has_ended())
+    }
+
+    /// How it ended, or `None` while it runs. Who asks that can no longer ask for its CPU time.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.ended()
     }
 
     /// Asks it to end as a person would.
