@@ -13,15 +13,17 @@ use crate::peers::Process;
 use crate::trouble::Trouble;
 use silk_testkit::netns::{INTERFACE, Rig, SERVER};
 use std::env::current_exe;
-use std::fs;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The source's port.
 const PORT: u16 = 6000;
 /// The port that the flood is for: nobody's.
 const NOBODY: u16 = 9;
+/// So much longer than the stream the flood may take. It is told when it is enough.
+const LONGER: Duration = Duration::from_secs(20);
 /// So many packets a second are left to Linux: more than a person at that host needs.
 const LINUX_PACKETS: &str = "10000";
 
@@ -86,16 +88,16 @@ fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, 
     }
     let player = Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)?;
     let length = Duration::from_secs_f64(pictures as f64 / RATE);
-    let flood = start(&rig, length + Duration::from_secs(2))?;
+    let flood = Flood::start(flood(&rig, length + LONGER)?, bench.scratch)?;
     bench.stop.pause(Duration::from_secs(1))?;
-    let before = arrived(&rig);
+    let before = arrived(&rig)?;
     let clip = bench.clip("Neptune")?;
     let arguments = ["--to", &SERVER.to_string(), "--port", &PORT.to_string(), "--fps", &rate];
     let mut source = source(&rig.client, &clip.file, &arguments)?;
     bench.stop.pause(length)?;
-    let speed = (arrived(&rig) - before) as f64 / length.as_secs_f64();
+    let speed = arrived(&rig)?.saturating_sub(before) as f64 / length.as_secs_f64();
     bench.stop.ends(&mut source, Duration::from_secs(10))?;
-    drop(flood);
+    flood.enough()?;
     let played = player.finish(Duration::from_secs(3))?;
     let figure = |name| played.figure(STREAM, name).unwrap_or(0);
     // What was neither shown nor counted never came.
@@ -103,23 +105,52 @@ fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, 
     Ok(Flooded { played, gone, speed })
 }
 
-/// Floods the server from the sources' CPU for so long.
-fn start(rig: &Rig, length: Duration) -> Result<Process, Trouble> {
+/// A flood that runs.
+struct Flood {
+    process: Process,
+    /// What it says of what went wrong.
+    said: PathBuf,
+}
+
+impl Flood {
+    fn start(mut command: Command, scratch: &Path) -> Result<Self, Trouble> {
+        let said = scratch.join("flood.txt");
+        let errors = File::create(&said);
+        let errors = errors.map_err(|error| Trouble::Unwritable(said.display().to_string(), error))?;
+        Ok(Self { process: Process::start(command.stdout(Stdio::null()).stderr(errors))?, said })
+    }
+
+    /// Tells it that it is enough. It must not have ended before, nor have sent nothing, which it knows itself: beside no
+    /// flood nothing is missed.
+    fn enough(mut self) -> Result<(), Trouble> {
+        if self.process.ends(Duration::ZERO) {
+            return Err(self.failed("ended too early"));
+        }
+        self.process.interrupt();
+        if !self.process.ends(Duration::from_secs(5)) {
+            return Err(self.failed("does not end"));
+        }
+        let well = self.process.ended().is_some_and(|status| status.success());
+        if well { Ok(()) } else { Err(self.failed("failed")) }
+    }
+
+    fn failed(&self, what: &str) -> Trouble {
+        let said = fs::read_to_string(&self.said).unwrap_or_default();
+        Trouble::Program(format!("the flood {what}: {}", said.trim_end()))
+    }
+}
+
+/// What floods the server from the sources' CPU for so long at most.
+fn flood(rig: &Rig, length: Duration) -> Result<Command, Trouble> {
     let address = rig.server.run("cat", [&format!("/sys/class/net/{INTERFACE}/address")]);
-    let address = address.map_err(|error| Trouble::Program(error.to_string()))?;
+    let address = address.map_err(Trouble::rig)?;
     // On their CPU the source comes first: what is looked at is the receiver.
     let mut command = rig.client.command("chrt");
-    command.args(["--idle", "0", "taskset", "-c", "0"]).arg(silk()?).args([
-        "bench",
-        "end",
-        "flood",
-        "datagrams",
-        "--interface",
-        INTERFACE,
-    ]);
+    command.args(["--idle", "0", "taskset", "-c", "0"]).arg(silk()?);
+    command.args(["bench", "end", "flood", "datagrams", "--interface", INTERFACE]);
     command.args(["--to", &format!("{SERVER}:{NOBODY}"), "--mac", address.trim()]);
     command.args(["--milliseconds", &length.as_millis().to_string()]);
-    Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
+    Ok(command)
 }
 
 /// `silk`, which has the flood: it lies where this program does.
@@ -133,7 +164,42 @@ fn silk() -> Result<PathBuf, Trouble> {
 }
 
 /// Packets that the server's interface has received.
-fn arrived(rig: &Rig) -> u64 {
+fn arrived(rig: &Rig) -> Result<u64, Trouble> {
     let told = rig.server.run("cat", [&format!("/sys/class/net/{INTERFACE}/statistics/rx_packets")]);
-    told.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    count(&told.map_err(Trouble::rig)?)
+}
+
+fn count(told: &str) -> Result<u64, Trouble> {
+    let unread = |_| Trouble::Program(format!("how many packets came is told as `{}`", told.trim()));
+    told.trim().parse().map_err(unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flood that does this instead, ends or runs on, and then is enough.
+    fn enough(does: &[&str], ends: bool) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(does[0]);
+        command.args(&does[1..]);
+        let mut flood = Flood::start(command, folder.path()).unwrap();
+        assert!(!ends || flood.process.ends(Duration::from_secs(60)));
+        flood.enough().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_flood_that_was_none_is_told_with_why() {
+        let refused = ["sh", "-c", "echo no packet socket >&2; exit 1"];
+        assert_eq!(enough(&refused, true), "the flood ended too early: no packet socket");
+        assert_eq!(enough(&["true"], true), "the flood ended too early: ");
+        // The signal kills it, for it has nothing to say.
+        assert_eq!(enough(&["env", "--default-signal=INT", "sleep", "1000"], false), "the flood failed: ");
+    }
+
+    #[test]
+    fn a_count_that_cannot_be_read_is_not_zero() {
+        assert_eq!(count("1234\n").unwrap(), 1234);
+        assert!(count("").is_err() && count("-1").is_err());
+    }
 }
