@@ -51,7 +51,7 @@ fn ignores(status: &str, signal: i32) -> bool {
 }
 
 /// Knows whether the program was told to end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_wait_goes_to_its_end_or_to_the_interruption() {
-        let stop = Stop(Arc::default());
+        let stop = Stop::default();
         let begun = Instant::now();
         stop.pause(Duration::from_millis(20)).unwrap();
         assert!(begun.elapsed() >= Duration::from_millis(20));

@@ -265,6 +265,18 @@ fn results_that_cannot_be_written_are_told_before_anything_is_measured() {
 }
 
 #[test]
+fn programs_that_a_row_needs_are_named_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let clips = folder.path().join("clips");
+    let arguments = ["bench", "video", "--only", "third,deadlines", "--clips", clips.to_str().unwrap()];
+    let output = silk_media(&arguments).env("PATH", folder.path()).output().unwrap();
+    let why =
+        "silk: not in PATH: ip, setpriv, taskset, apache2, ab, ss. `make setup` installs what is needed\n";
+    assert_eq!(said(&output), (1, "", why));
+    assert!(!clips.exists());
+}
+
+#[test]
 fn without_a_screen_a_window_is_refused() {
     let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
     let output = silk_media(&["play", "--file", &file, "--window"]).output().unwrap();

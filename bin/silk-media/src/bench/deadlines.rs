@@ -30,10 +30,10 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
         "{} pictures at {:.0}/s beside {OTHERS} others, nine tenths of the CPU in all, missed or lost",
         load.pictures, load.rate
     );
-    schedules(bench, load, &what)?;
-    with_apache(bench, load, &what)?;
+    bench.part("deadlines", |bench| schedules(bench, load, &what))?;
+    bench.part("deadlines with Apache", |bench| with_apache(bench, load, &what))?;
     if load.rate == load.own {
-        peers(bench, load, &what)?;
+        bench.part("deadlines, peers", |bench| peers(bench, load, &what))?;
     }
     Ok(())
 }

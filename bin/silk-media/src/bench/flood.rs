@@ -154,7 +154,10 @@ fn flood(rig: &Rig, length: Duration) -> Result<Command, Trouble> {
 }
 
 /// `silk`, which has the flood: it lies where this program does.
-fn silk() -> Result<PathBuf, Trouble> {
+///
+/// # Errors
+/// It does not.
+pub fn silk() -> Result<PathBuf, Trouble> {
     let own = current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))?;
     let silk = own.with_file_name("silk");
     if fs::exists(&silk).unwrap_or(false) {

@@ -10,6 +10,7 @@ mod figures;
 mod flood;
 mod load;
 mod missed;
+mod needed;
 mod pace;
 mod page;
 mod peers_deadlines;
@@ -28,6 +29,7 @@ use crate::clips::{self, Clip};
 use crate::demux::Demuxer;
 use crate::stop::Stop;
 use crate::trouble::Trouble;
+use clap::ValueEnum;
 use load::Load;
 use serde_json::Value;
 use std::fs;
@@ -74,8 +76,15 @@ pub struct Options {
     cpu: String,
 }
 
+impl Options {
+    /// The rows that are wanted.
+    fn rows(&self) -> &[RowName] {
+        if self.only.is_empty() { RowName::value_variants() } else { &self.only }
+    }
+}
+
 /// A part of the experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RowName {
     /// The highest rate of each clip
     Rates,
@@ -111,6 +120,26 @@ impl Bench<'_> {
         let found = self.clips.iter().find(|clip| clip.name == name);
         found.ok_or_else(|| Trouble::Program(format!("there is no clip `{name}`")))
     }
+
+    /// Measures a part. Where it fails, the table says so, and the others are measured all the same, unless a person has
+    /// ended them.
+    fn part<T>(
+        &mut self,
+        name: &str,
+        run: impl FnOnce(&mut Self) -> Result<T, Trouble>,
+    ) -> Result<Option<T>, Trouble> {
+        let done = run(self);
+        // What else has failed has, where it was interrupted, failed for that.
+        self.stop.check()?;
+        match done {
+            Ok(measured) => Ok(Some(measured)),
+            Err(why) => {
+                self.tell(&format!("{name}: {why}"));
+                self.table.lacks(format!("{name}: {why}"));
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// What a picture of Neptune costs where the highest rates are not measured: enough to choose a load by.
@@ -124,6 +153,7 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
         return show(file, options);
     }
     options.json.iter().chain(&options.html).try_for_each(|file| writable(file))?;
+    needed::check(options.rows())?;
     let clips = clips::generated(&options.clips)?;
     let load = clips::load(&options.clips)?;
     // As `silk bench` calls its own, which removes those whose maker is gone.
@@ -133,41 +163,51 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     let (scratch, table, stop) = (scratch.path(), Table::default(), Stop::on_signals()?);
     let (cpu, stop) = (options.cpu.as_str(), &stop);
     let mut bench = Bench { clips: &clips, load: &load, scratch, cpu, stop, rounds, table };
-    // What else has failed has, where it was interrupted, failed for that.
-    let done = measure(&mut bench, options);
-    stop.check().and(done)?;
-    let rows = bench.table.json();
-    // Before anything that can go wrong: it took half an hour.
-    let printed = write!(stdout(), "{}", bench.table);
-    write_to(options.json.as_deref(), || Value::from(rows.clone()).to_string())?;
-    write_to(options.html.as_deref(), || page::page(&rows))?;
-    printed.map_err(|error| Trouble::Unwritable("the table".into(), error))?;
+    measure(&mut bench, options)?;
+    told(&bench.table, options, &mut stdout())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the table and writes what was asked for, also where something could not be measured. That is told at the end.
+fn told(table: &Table, options: &Options, out: &mut impl Write) -> Result<(), Trouble> {
+    let rows = table.json();
+    // Nothing at all is not worth an earlier run's file.
+    if !table.is_empty() {
+        // Before anything that can go wrong: it took half an hour.
+        let printed = write!(out, "{table}");
+        write_to(options.json.as_deref(), || Value::from(rows.clone()).to_string())?;
+        write_to(options.html.as_deref(), || page::page(&rows))?;
+        printed.map_err(|error| Trouble::Unwritable("the table".into(), error))?;
+    }
+    match table.incomplete() {
+        [] => Ok(()),
+        why => Err(Trouble::Program(format!("not everything was measured:\n{}", why.join("\n")))),
+    }
 }
 
 /// The experiments that are wanted.
 fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<(), Trouble> {
-    let wanted = |row| options.only.is_empty() || options.only.contains(&row);
+    let wanted = |row| options.rows().contains(&row);
     let mut realtime = GUESSED;
+    let pictures = Demuxer::open(&bench.clip("Neptune")?.file)?.count() as u64;
     if wanted(RowName::Rates) {
-        let costs = rates::run(bench)?;
+        let costs = bench.part("rates", rates::run)?.unwrap_or_default();
         let neptune = bench.clips.iter().zip(&costs).find(|(clip, _)| clip.name == "Neptune");
         realtime = neptune.map_or(realtime, |(_, cost)| *cost);
     }
-    let pictures = Demuxer::open(&bench.clip("Neptune")?.file)?.count() as u64;
     if wanted(RowName::Deadlines) {
         let [own, quick] = RATES;
         let rate = if options.quick { quick } else { own };
         deadlines::run(bench, &Load { realtime, pictures, rate, own })?;
     }
     if wanted(RowName::Flood) {
-        flood::run(bench, pictures)?;
+        bench.part("flood", |bench| flood::run(bench, pictures))?;
     }
     if wanted(RowName::Third) {
-        third::run(bench)?;
+        bench.part("third", third::run)?;
     }
     if wanted(RowName::Admission) {
-        admission::run(bench)?;
+        bench.part("admission", admission::run)?;
     }
     Ok(())
 }
@@ -191,4 +231,54 @@ pub fn writable(file: &Path) -> Result<(), Trouble> {
 fn write_to(file: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Trouble> {
     let Some(file) = file else { return Ok(()) };
     fs::write(file, text()).map_err(|error| Trouble::Unwritable(file.display().to_string(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use table::Samples;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    /// A part that fails, and perhaps one that does not: what is printed, the JSON, and what is said at the end.
+    fn parts(measured: bool) -> (String, Option<String>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("video.json");
+        let line = Line::parse_from(["video", "--json", file.to_str().unwrap()]);
+        let stop = Stop::default();
+        let load = Clip { name: "x", file: PathBuf::new(), shows: "" };
+        let (scratch, table) = (folder.path(), Table::default());
+        let mut bench = Bench { clips: &[], load: &load, scratch, cpu: "0", stop: &stop, rounds: 1, table };
+        let fails = |_: &mut Bench<'_>| Err::<(), _>(Trouble::Program("the player does not end".into()));
+        assert!(bench.part("third", fails).unwrap().is_none());
+        let figure = |bench: &mut Bench<'_>| {
+            bench.table.figure("cost", "silk", &Samples::default());
+            Ok(())
+        };
+        if measured {
+            assert!(bench.part("rates", figure).unwrap().is_some());
+        }
+        let mut printed = Vec::new();
+        let said = told(&bench.table, &line.options, &mut printed).unwrap_err().to_string();
+        (String::from_utf8(printed).unwrap(), fs::read_to_string(file).ok(), said)
+    }
+
+    #[test]
+    fn what_was_measured_is_written_although_a_part_has_failed() {
+        let (printed, json, said) = parts(true);
+        assert!(
+            printed.contains("| cost |") && printed.ends_with("\n* third: the player does not end\n"),
+            "{printed}"
+        );
+        let rows: Vec<Value> = serde_json::from_str(&json.unwrap()).unwrap();
+        assert_eq!(rows[0]["what"], "cost");
+        assert_eq!(rows[1]["incomplete"], "third: the player does not end");
+        assert_eq!(said, "not everything was measured:\nthird: the player does not end");
+        assert_eq!(parts(false).1, None, "an earlier run's file stays as it is");
+    }
 }

@@ -15,7 +15,11 @@ const STYLE: &str = "td:first-child { white-space: normal; min-width: 22em; }\n\
 
 /// The whole page of these rows.
 pub fn page(rows: &[Value]) -> String {
+    let missing = incomplete(rows);
+    let rows: Vec<Value> = rows.iter().filter(|row| !row["incomplete"].is_string()).cloned().collect();
+    let rows = rows.as_slice();
     let parts = [
+        missing,
         section("What was to be reached", &goals(rows)),
         part("The highest rate of each clip", rates(rows)),
         part("Deadlines beside eight other streams", deadlines(rows)),
@@ -41,6 +45,14 @@ pub fn page(rows: &[Value]) -> String {
 
 fn part(title: &str, content: Option<String>) -> String {
     content.map_or_else(String::new, |content| section(title, &content))
+}
+
+/// What could not be measured; nothing where all was.
+fn incomplete(rows: &[Value]) -> String {
+    let why = rows.iter().filter_map(|row| row["incomplete"].as_str());
+    let items: String = why.map(|why| format!("<li>{}</li>", escaped(why))).collect();
+    let list = || section("What could not be measured", &format!("<ul>{items}</ul>\n"));
+    if items.is_empty() { items } else { list() }
 }
 
 /// A row's name; `None` where it has none.
@@ -234,5 +246,17 @@ mod tests {
     #[test]
     fn rows_of_another_program_make_a_page_too() {
         assert!(page(&[Value::Null, json!({ "what": 1, "samples": "x" })]).contains("not measured"));
+    }
+
+    #[test]
+    fn a_page_says_what_could_not_be_measured() {
+        let row = json!({ "what": "rate", "system": "silk", "samples": [1.2] });
+        assert!(!page(std::slice::from_ref(&row)).contains("could not be measured"));
+        let text = page(&[row, json!({ "incomplete": "flood: <none>" })]);
+        assert!(text.contains("<h2>What could not be measured</h2>"), "{text}");
+        assert!(
+            text.contains("<li>flood: &lt;none&gt;</li>") && !text.contains("not measured</td>"),
+            "{text}"
+        );
     }
 }

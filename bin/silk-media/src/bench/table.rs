@@ -66,9 +66,12 @@ struct Row {
     missed: Vec<Value>,
 }
 
-/// The table.
+/// The table, and what is missing in it.
 #[derive(Default)]
-pub struct Table(Vec<Row>);
+pub struct Table {
+    rows: Vec<Row>,
+    incomplete: Vec<String>,
+}
 
 impl Table {
     /// A figure that is only shown.
@@ -83,26 +86,41 @@ impl Table {
 
     fn add(&mut self, what: &str, system: &'static str, samples: &Samples, goal: Option<Goal>) {
         let (what, samples) = (what.to_owned(), samples.clone());
-        self.0.push(Row { what, system, samples, goal, timeline: Value::Null, missed: Vec::new() });
+        self.rows.push(Row { what, system, samples, goal, timeline: Value::Null, missed: Vec::new() });
     }
 
     /// What the last figure came from over time: a player's timeline.
     pub fn over_time(&mut self, timeline: Value) {
-        if let Some(row) = self.0.last_mut() {
+        if let Some(row) = self.rows.last_mut() {
             row.timeline = timeline;
         }
     }
 
     /// What was missed in the last figure, and why.
     pub fn missed(&mut self, missed: Vec<Value>) {
-        if let Some(row) = self.0.last_mut() {
+        if let Some(row) = self.rows.last_mut() {
             row.missed = missed;
         }
     }
 
-    /// As JSON.
+    /// Something could not be measured, for this.
+    pub fn lacks(&mut self, why: String) {
+        self.incomplete.push(why);
+    }
+
+    /// Whether it has no figure at all.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// What could not be measured, and why.
+    pub fn incomplete(&self) -> &[String] {
+        &self.incomplete
+    }
+
+    /// As JSON: the rows, and behind them what could not be measured.
     pub fn json(&self) -> Vec<Value> {
-        let rows = self.0.iter().map(|row| {
+        let rows = self.rows.iter().map(|row| {
             json!({
                 "what": row.what,
                 "system": row.system,
@@ -115,14 +133,16 @@ impl Table {
                 "missed": row.missed,
             })
         });
-        rows.collect()
+        rows.chain(self.incomplete.iter().map(|why| json!({ "incomplete": why }))).collect()
     }
 }
 
 impl Row {
     fn reached(&self) -> Option<bool> {
         let (goal, middle) = (self.goal?, self.samples.middle());
-        Some(if goal.more { middle >= goal.must } else { middle <= goal.must })
+        // Of nothing the median is none, not zero.
+        let measured = !self.samples.0.is_empty();
+        measured.then_some(if goal.more { middle >= goal.must } else { middle <= goal.must })
     }
 }
 
@@ -131,7 +151,7 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| what | of | must reach | we are after | measured: median (least–most) | |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
-        for row in &self.0 {
+        for row in &self.rows {
             let sign = |goal: &Goal| if goal.more { "≥" } else { "≤" };
             let goals = row.goal.map_or_else(
                 || (String::new(), String::new()),
@@ -148,7 +168,12 @@ impl fmt::Display for Table {
                 row.what, row.system, goals.0, goals.1, row.samples
             )?;
         }
-        Ok(())
+        if !self.incomplete.is_empty() {
+            writeln!(f, "\nWhat could not be measured:\n")?;
+        }
+        // Behind the first line comes what programs wrote.
+        let first = self.incomplete.iter().filter_map(|why| why.lines().next());
+        first.into_iter().try_for_each(|why| writeln!(f, "* {why}"))
     }
 }
 
@@ -167,5 +192,19 @@ mod tests {
         assert!(text.contains("| rate | silk | ≥ 1 | ≥ 1.3 | 1.10 (0.50–3.00) | reached |"), "{text}");
         assert!(text.contains("| cost | silk | ≤ 1 | ≤ 0.5 | 1.10 (0.50–3.00) | missed |"), "{text}");
         assert_eq!(table.json()[1]["reached"], false);
+    }
+
+    #[test]
+    fn what_was_not_measured_has_reached_nothing_and_the_table_says_so() {
+        let mut table = Table::default();
+        table.judged("missed", &Samples::default(), Goal { must: 0.0, after: 0.0, more: false });
+        table.lacks("deadlines: the player does not end\nit said".into());
+        let text = table.to_string();
+        let rows = "| missed | silk | ≤ 0 | ≤ 0 | not measured |  |\n";
+        let missing = "\nWhat could not be measured:\n\n* deadlines: the player does not end\n";
+        assert!(text.ends_with(&format!("{rows}{missing}")), "{text}");
+        let json = table.json();
+        assert_eq!(json[0]["reached"], Value::Null);
+        assert_eq!(json[1], json!({ "incomplete": "deadlines: the player does not end\nit said" }));
     }
 }
