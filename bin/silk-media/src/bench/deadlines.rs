@@ -8,12 +8,11 @@ use super::beside::{BUSY, Beside, OTHERS, PORT};
 use super::load::{Load, appliance};
 use super::missed::{missed, told};
 use super::pace::Pace;
-use super::peers_deadlines;
+use super::peers_deadlines::peers;
 use super::player::{Played, at, source, tell};
 use super::stolen::Stolen;
 use super::table::{Goal, Samples};
 use super::undisturbed::{Taken, any, undisturbed};
-use crate::peers::Peer;
 use crate::trouble::Trouble;
 use serde_json::Value;
 use silk_testkit::netns::{Rig, SERVER};
@@ -30,13 +29,12 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
         "{} pictures at {:.0}/s beside {OTHERS} others, nine tenths of the CPU in all, missed or lost",
         load.pictures, load.rate
     );
-    bench.part("deadlines", |bench| schedules(bench, load, &what))?;
-    bench.part("deadlines with Apache", |bench| with_apache(bench, load, &what))?;
-    if load.rate == load.own {
-        bench.part("deadlines, peers", |bench| peers(bench, load, &what))?;
-    }
-    Ok(())
+    in_turns(bench, load, &what)?;
+    with_apache(bench, load, &what)
 }
+
+/// What the others' rates are called.
+pub const OTHERS_RATE: &str = "pictures/s of each of the others";
 
 /// Rows of what the runs of one kind came to.
 #[derive(Default)]
@@ -84,11 +82,39 @@ impl Runs {
     }
 }
 
-fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
-    let (mut by_deadline, mut in_turn, mut rates) = (Runs::default(), Runs::default(), Samples::default());
-    let mut pace = Pace::default();
+/// silk by deadline and in turn, and the peers, one after the other in each round, beside others at the rate that was
+/// right for silk in this round: what a picture costs, and what else a machine does, is not what it was some rounds ago.
+fn in_turns(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
+    let (mut schedules, mut peers) = (Schedules::default(), peers(load));
     for round in 0..bench.rounds {
-        bench.tell(&format!("deadlines, round {} of {}", round + 1, bench.rounds));
+        let name = format!("deadlines, round {} of {}", round + 1, bench.rounds);
+        let rate = bench.part(&name, |bench| schedules.round(bench, load, (round, &name)))?;
+        let Some(rate) = rate else { continue };
+        for runs in &mut peers {
+            let name = format!("{name}, {}", runs.name());
+            bench.tell(&name);
+            bench.part(&name, |bench| runs.round(bench, load, rate))?;
+        }
+    }
+    schedules.tell(bench, what);
+    peers.iter().for_each(|runs| runs.tell(bench, what));
+    Ok(())
+}
+
+/// The runs of both of silk's schedules.
+#[derive(Default)]
+struct Schedules {
+    pace: Pace,
+    rates: Samples,
+    by_deadline: Runs,
+    in_turn: Runs,
+}
+
+impl Schedules {
+    /// One of each, the second at the rate of the first: the others'.
+    fn round(&mut self, bench: &Bench<'_>, load: &Load, (round, name): (u32, &str)) -> Result<f64, Trouble> {
+        let Self { pace, rates, by_deadline, in_turn } = self;
+        bench.tell(name);
         let mut rate = 0.0;
         let run = |bench: &Bench<'_>| {
             let beside = pace.others(bench, load, false)?;
@@ -100,46 +126,58 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Troub
         let (run, stolen) = undisturbed(bench, &mut by_deadline.taken, run, Run::meant)?;
         by_deadline.add(round, load, &run, &stolen);
         rates.add(rate);
-        bench.tell(&format!("deadlines, round {} of {}, in turn", round + 1, bench.rounds));
+        bench.tell(&format!("{name}, in turn"));
         let run = |bench: &Bench<'_>| {
             let beside = Beside::new(&bench.load.file, rate);
             one(bench, &Rig::new().map_err(Trouble::rig)?, "in-turn", load, &beside)
         };
         let (run, stolen) = undisturbed(bench, &mut in_turn.taken, run, any)?;
         in_turn.add(round, load, &run, &stolen);
+        Ok(rate)
     }
-    bench.table.figure("pictures/s of each of the others", "silk", &rates);
-    let goal = Goal { must: 0.0, after: 0.0, more: false };
-    by_deadline.tell(bench, "by deadline");
-    bench.table.judged(&format!("{what}, by deadline"), &by_deadline.gone, goal);
-    by_deadline.tell_missed(bench);
-    bench.table.over_time(by_deadline.timeline);
-    bench.table.missed(by_deadline.missed);
-    in_turn.tell(bench, "in turn");
-    bench.table.figure(&format!("{what}, in turn"), "silk", &in_turn.gone);
-    bench.table.over_time(in_turn.timeline);
-    Ok(())
+
+    fn tell(self, bench: &mut Bench<'_>, what: &str) {
+        let Self { rates, by_deadline, in_turn, .. } = self;
+        bench.table.figure(OTHERS_RATE, "silk", &rates);
+        let goal = Goal { must: 0.0, after: 0.0, more: false };
+        by_deadline.tell(bench, "by deadline");
+        bench.table.judged(&format!("{what}, by deadline"), &by_deadline.gone, goal);
+        by_deadline.tell_missed(bench);
+        bench.table.over_time(by_deadline.timeline);
+        bench.table.missed(by_deadline.missed);
+        in_turn.tell(bench, "in turn");
+        bench.table.figure(&format!("{what}, in turn"), "silk", &in_turn.gone);
+        bench.table.over_time(in_turn.timeline);
+    }
 }
 
 /// By deadline again, with Apache under load on the same CPU.
 fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
-    let (mut runs, mut served, mut pace) = (Runs::default(), Samples::default(), Pace::default());
+    let (mut runs, mut pace) = (Runs::default(), Pace::default());
+    let (mut rates, mut served) = (Samples::default(), Samples::default());
     for round in 0..bench.rounds {
-        bench.tell(&format!("deadlines with Apache, round {} of {}", round + 1, bench.rounds));
-        let mut answered = 0.0;
-        let run = |bench: &Bench<'_>| {
-            let beside = pace.others(bench, load, true)?;
-            let rig = Rig::new().map_err(Trouble::rig)?;
-            let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
-            let run = one(bench, &rig, "deadlines", load, &beside)?;
-            answered = apache.finish().unwrap_or(0.0);
-            pace.follow(run.asked);
-            Ok(run)
-        };
-        let (run, stolen) = undisturbed(bench, &mut runs.taken, run, Run::meant)?;
-        runs.add(round, load, &run, &stolen);
-        served.add(answered);
+        let name = format!("deadlines with Apache, round {} of {}", round + 1, bench.rounds);
+        bench.tell(&name);
+        bench.part(&name, |bench| {
+            let (mut rate, mut answered) = (0.0, 0.0);
+            let run = |bench: &Bench<'_>| {
+                let beside = pace.others(bench, load, true)?;
+                rate = beside.rate;
+                let rig = Rig::new().map_err(Trouble::rig)?;
+                let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
+                let run = one(bench, &rig, "deadlines", load, &beside)?;
+                answered = apache.finish().unwrap_or(0.0);
+                pace.follow(run.asked);
+                Ok(run)
+            };
+            let (run, stolen) = undisturbed(bench, &mut runs.taken, run, Run::meant)?;
+            runs.add(round, load, &run, &stolen);
+            rates.add(rate);
+            served.add(answered);
+            Ok(())
+        })?;
     }
+    bench.table.figure(&format!("with Apache: {OTHERS_RATE}"), "silk", &rates);
     runs.tell(bench, "with Apache");
     bench.table.figure(
         &format!("{what}, by deadline, with Apache under load on its CPU"),
@@ -149,24 +187,6 @@ fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Tro
     runs.tell_missed(bench);
     bench.table.missed(runs.missed);
     bench.table.figure("requests that Apache answered, 1/s", "Apache", &served);
-    Ok(())
-}
-
-fn peers(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
-    let beside = Pace::default().others(bench, load, false)?;
-    for peer in Peer::ALL.into_iter().filter(|peer| peer.is_installed()) {
-        let (mut gone, mut busy, mut taken) = (Samples::default(), Samples::default(), Taken::default());
-        for round in 0..bench.rounds {
-            bench.tell(&format!("deadlines, round {} of {}, {}", round + 1, bench.rounds, peer.name()));
-            let run = |bench: &Bench<'_>| peers_deadlines::one(bench, peer, load, &beside);
-            let (seen, _) = undisturbed(bench, &mut taken, run, any)?;
-            gone.add(seen.gone as f64);
-            busy.add(seen.share);
-        }
-        bench.table.figure(what, peer.name(), &gone);
-        bench.table.figure("CPU of its nine processes", peer.name(), &busy);
-        taken.tell(bench, "its nine processes", peer.name());
-    }
     Ok(())
 }
 

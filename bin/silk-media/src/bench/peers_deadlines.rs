@@ -3,8 +3,11 @@
 
 use super::Bench;
 use super::beside::{Beside, OTHERS, PORT};
+use super::deadlines::OTHERS_RATE;
 use super::load::Load;
 use super::player::source;
+use super::table::Samples;
+use super::undisturbed::{Taken, any, undisturbed};
 use crate::peers::{Peer, Receiving, Reception};
 use crate::trouble::Trouble;
 use silk_media::Coding;
@@ -15,16 +18,63 @@ use std::time::Duration;
 /// Pictures at the end that a peer does not wait for: the last are known to be whole only when another follows.
 const BEHIND: u64 = 8;
 
+/// The runs of a peer.
+pub struct Runs {
+    peer: Peer,
+    rates: Samples,
+    gone: Samples,
+    busy: Samples,
+    taken: Taken,
+}
+
+/// The peers that take part: those that are installed, where Neptune has its own rate, at which they can play it.
+pub fn peers(load: &Load) -> Vec<Runs> {
+    let plays = |peer: &Peer| load.rate == load.own && peer.is_installed();
+    Peer::ALL.into_iter().filter(plays).map(Runs::of).collect()
+}
+
+impl Runs {
+    fn of(peer: Peer) -> Self {
+        let none = Samples::default;
+        Self { peer, rates: none(), gone: none(), busy: none(), taken: Taken::default() }
+    }
+
+    /// Whose they are.
+    pub fn name(&self) -> &'static str {
+        self.peer.name()
+    }
+
+    /// One beside others at this rate.
+    pub fn round(&mut self, bench: &Bench<'_>, load: &Load, rate: f64) -> Result<(), Trouble> {
+        let Self { peer, rates, gone, busy, taken } = self;
+        let beside = Beside::new(&bench.load.file, rate);
+        let (seen, _) = undisturbed(bench, taken, |bench| one(bench, *peer, load, &beside), any)?;
+        rates.add(rate);
+        gone.add(seen.gone as f64);
+        busy.add(seen.share);
+        Ok(())
+    }
+
+    /// Their rows.
+    pub fn tell(&self, bench: &mut Bench<'_>, what: &str) {
+        let name = self.name();
+        bench.table.figure(OTHERS_RATE, name, &self.rates);
+        bench.table.figure(what, name, &self.gone);
+        bench.table.figure("CPU of its nine processes", name, &self.busy);
+        self.taken.tell(bench, "its nine processes", name);
+    }
+}
+
 /// What a peer has made of it.
-pub struct Outcome {
+struct Outcome {
     /// Of Neptune's pictures, not shown in time.
-    pub gone: u64,
+    gone: u64,
     /// Of the CPU, used by all nine.
-    pub share: f64,
+    share: f64,
 }
 
 /// One run.
-pub fn one(bench: &Bench<'_>, peer: Peer, load: &Load, beside: &Beside<'_>) -> Result<Outcome, Trouble> {
+fn one(bench: &Bench<'_>, peer: Peer, load: &Load, beside: &Beside<'_>) -> Result<Outcome, Trouble> {
     let rig = Rig::new().map_err(Trouble::rig)?;
     let receive = |port: u16, pictures: u64, paced: bool| {
         peer.receive(&Reception {

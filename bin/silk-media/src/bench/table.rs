@@ -108,9 +108,9 @@ impl Table {
         self.incomplete.push(why);
     }
 
-    /// Whether it has no figure at all.
+    /// Whether nothing at all was measured.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.iter().all(|row| row.samples.0.is_empty())
     }
 
     /// What could not be measured, and why.
