@@ -51,6 +51,16 @@ impl<'a> Beside<'a> {
         (1..=OTHERS).map(|number| self.one(rig, number)).collect()
     }
 
+    /// Looks whether they still play: without one of them all others are served better.
+    ///
+    /// # Errors
+    /// A source has ended.
+    pub fn still(sources: &mut [Process]) -> Result<(), Trouble> {
+        let ended = sources.iter_mut().find_map(Process::ended);
+        let told = |status| Trouble::Program(format!("a source of the others ended too early ({status})"));
+        ended.map(told).map_or(Ok(()), Err)
+    }
+
     fn one(&self, rig: &Rig, number: u16) -> Result<Process, Trouble> {
         let Self { clip, rate, queue } = self;
         let port = PORT + 2 * number;
@@ -104,4 +114,20 @@ pub fn appliance_arguments(scratch: &Path, schedule: &str) -> Result<Vec<String>
     // The load is as it is wanted, whether it fits or not.
     let everything = ["--share", "1000"];
     Ok(arguments.into_iter().chain(everything).map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_source_that_ended_is_missed() {
+        let mut sources = vec![Process::start(Command::new("sleep").arg("1000")).unwrap()];
+        assert!(Beside::still(&mut sources).is_ok());
+        sources.push(Process::start(Command::new("sh").args(["-c", "exit 3"])).unwrap());
+        assert!(sources[1].ends(Duration::from_secs(60)));
+        let why = Beside::still(&mut sources).unwrap_err().to_string();
+        assert_eq!(why, "a source of the others ended too early (exit status: 3)");
+    }
 }

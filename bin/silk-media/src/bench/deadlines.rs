@@ -219,7 +219,7 @@ fn one(
     beside: &Beside<'_>,
 ) -> Result<Run, Trouble> {
     let player = appliance(bench, rig, schedule)?;
-    let sources = beside.begin(rig)?;
+    let mut sources = beside.begin(rig)?;
     let rate = format!("{:.3}", load.rate);
     tell(&rig.client, &format!("mpeg_decode {} port={PORT} name={NEPTUNE} fps={rate} queue=16", at(PORT)))?;
     let (to, port) = (format!("{SERVER}:{PORT}"), PORT.to_string());
@@ -232,6 +232,7 @@ fn one(
     // What its queue still holds.
     bench.stop.ends(&mut neptune, Duration::from_secs(5))?;
     bench.stop.pause(Duration::from_secs(1))?;
+    Beside::still(&mut sources)?;
     drop(sources);
     let played = player.finish(Duration::ZERO)?;
     let rate = |name: &str| if name == NEPTUNE { load.rate } else { beside.rate };

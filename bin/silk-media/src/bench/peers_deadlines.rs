@@ -92,7 +92,7 @@ fn one(bench: &Bench<'_>, peer: Peer, load: &Load, beside: &Beside<'_>) -> Resul
     let wanted = load.pictures - BEHIND;
     let neptune = receive(PORT, wanted, true)?;
     let sources = ports().map(|port| send(&rig, beside.clip, port, beside.rate, true));
-    let sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
     let mut source = send(&rig, &bench.clip("Neptune")?.file, PORT, load.own, false)?;
     let cpu = |all: &[Receiving]| all.iter().map(Receiving::cpu).sum::<Duration>();
     let before = cpu(&others);
@@ -102,6 +102,7 @@ fn one(bench: &Bench<'_>, peer: Peer, load: &Load, beside: &Beside<'_>) -> Resul
     bench.stop.ends(&mut source, Duration::from_secs(5))?;
     let gone = neptune.finish(Duration::from_secs(3))?.gone(wanted);
     // Without one of them all were served better.
+    Beside::still(&mut sources)?;
     others.iter_mut().try_for_each(Receiving::still)?;
     drop((sources, others));
     Ok(Outcome { gone, share: used.as_secs_f64() / length.as_secs_f64() })
