@@ -49,6 +49,8 @@ impl Stage {
 
     /// As [`Self::player`], with such screens.
     fn player_onto(&self, screen: &[&str], arguments: &[&str]) -> Running {
+        // What an earlier player has said is not this one's.
+        let _ = fs::remove_file(self.file("played.json"));
         let mut command = self.rig.server.command(PROGRAM);
         command.args(["play", "--interface", INTERFACE, "--json"]).arg(self.file("played.json")).args(screen);
         let said = self.file("said");

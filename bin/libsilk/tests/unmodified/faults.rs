@@ -196,7 +196,12 @@ end(lambda: os.kill(os.getpid(), signal.SIGKILL))
 l.close()
 ";
     let said = daemon.python(&program.replace("sys.exit(0)", "os.execl('/bin/true', 'true')"));
-    assert!(said.starts_with("last words last words"), "{said}");
+    // What came before the reset may be lost with it, as on Linux.
+    assert!(
+        ["last words last words reset", "last words last words last words"].contains(&said.trim_end()),
+        "{said}"
+    );
+    assert_eq!(daemon.seen.aborted.load(SeqCst), 1);
     assert_eq!(becomes(&daemon.seen.live, 0), 0);
 }
 
@@ -398,16 +403,17 @@ for again in range(5):
         while True: s.send(b'x' * 65536)
     except BlockingIOError: time.sleep(0.05)
 s.setblocking(True)
-s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 5))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 1000))
+drains = []
 def drain():
-    time.sleep(0.2)
+    time.sleep(0.2); drains.append(True)
     while c.recv(65536): pass
 t = threading.Thread(target=drain); t.start()
-before = time.monotonic(); s.close(); waited = time.monotonic() - before
-t.join(); print(0.1 < waited < 4)
+s.close(); print(drains)
+t.join()
 ",
     );
-    assert_eq!(said, "True");
+    assert_eq!(said, "[True]");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use crate::faults::becomes;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 /// A folder with files of several sizes, from one byte to more than any ring.
 fn site(daemon: &Daemon) -> std::path::PathBuf {
@@ -31,6 +33,16 @@ fn fetch_all(daemon: &Daemon, root: &Path, port: u16) {
     let out = daemon.folder().join("out");
     let url = format!("http://10.77.0.1:{port}/700000");
     daemon.client("wget", &["-q", "-O", out.to_str().unwrap(), &url]);
+    assert!(fs::read(&out).unwrap() == fs::read(root.join("700000")).unwrap());
+}
+
+/// The largest file arrives as it is, in some seconds.
+fn fetch_slowly(daemon: &Daemon, root: &Path) {
+    let out = daemon.folder().join("slow");
+    let slowly =
+        ["-sSf", "--limit-rate", "100k", "-o", out.to_str().unwrap(), "http://10.77.0.1:8000/700000"];
+    // At the first try: who tries again does not hear of what was lost.
+    assert!(daemon.command("curl").args(slowly).status().unwrap().success());
     assert!(fs::read(&out).unwrap() == fs::read(root.join("700000")).unwrap());
 }
 
@@ -89,8 +101,14 @@ fn apache_restarts_gracefully() {
     let root = site(&daemon);
     let server = daemon.server(apache(&daemon, "prefork", "StartServers 3"));
     fetch_all(&daemon, &root, 8000);
-    server.signal(libc::SIGUSR1);
-    fetch_all(&daemon, &root, 8000);
+    thread::scope(|scope| {
+        let under_way = scope.spawn(|| fetch_slowly(&daemon, &root));
+        thread::sleep(Duration::from_millis(300));
+        server.signal(libc::SIGUSR1);
+        fetch_all(&daemon, &root, 8000);
+        assert!(!under_way.is_finished(), "it has ended too early to tell anything");
+        under_way.join().unwrap();
+    });
 }
 
 fn nginx(daemon: &Daemon, workers: u32) -> Command {

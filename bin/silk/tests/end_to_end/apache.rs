@@ -1,6 +1,6 @@
 //! Debian's Apache, with a process for each connection and with threads.
 
-use crate::files::{fetch_all, hammer, site};
+use crate::files::{Slowly, fetch_all, hammer, site};
 use crate::host::{MODES, Silk};
 use crate::programs::{text, within};
 use silk_testkit::apache::{Apache, USER};
@@ -61,12 +61,15 @@ fn a_graceful_restart_loses_nothing() {
     let Some(silk) = Silk::start() else { return };
     site(&silk);
     let server = apache(&silk, "prefork", "StartServers 4");
+    let under_way = Slowly::fetch(&silk, silk.on_peer("python3"), SERVER, 80);
     fetch_all(&silk, 80);
+    assert!(!silk.connections().is_empty(), "nothing is under way");
     signal(&[server.id()], "USR1");
     let resumed =
         || std::fs::read_to_string(silk.path("apache.err")).unwrap().matches("resuming").count() == 2;
     assert!(within(Duration::from_secs(10), resumed), "Apache did not restart");
     fetch_all(&silk, 80);
+    under_way.ends_well(&silk);
     server.stop(Duration::from_secs(5));
 }
 

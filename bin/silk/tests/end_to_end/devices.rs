@@ -26,13 +26,6 @@ pub fn start() -> Option<Silk> {
     Some(silk)
 }
 
-/// A client on the peer that says these commands to silk's host.
-fn client(silk: &Silk, source: Ipv4Addr, commands: &[&str]) -> Command {
-    let mut client = silk.on_peer("python3");
-    client.args(["asking.py", "ask", &OWN.to_string(), "7", &source.to_string()]).args(commands);
-    client
-}
-
 /// The domain of a path of a report: it is part of its id.
 fn domain(path: &serde_json::Value) -> u64 {
     path["id"].as_u64().unwrap() >> 24 & 0xff
@@ -44,15 +37,22 @@ fn packets_of_two_classes_arrive_in_two_domains() {
     assert!(silk.log("silkd").contains("2 domains"), "{}", silk.log("silkd"));
     let _standard = silk.serve_at("python3", &["asking.py", "serve", "8"], OWN, 8);
     let _preferred = silk.serve_at("python3", &["asking.py", "serve", "9"], OWN, 9);
-    let mut clients = Vec::new();
-    for (source, port) in [(CLIENT, "8"), (PREFERRED, "9")] {
+    are_in_two_domains(&silk, [(CLIENT, "8"), (PREFERRED, "9")]);
+    silk.linux_saw_nothing();
+}
+
+/// Of two clients, each from an address and to a port, the first is a standard one and the second preferred, and each class has
+/// a domain.
+fn are_in_two_domains(silk: &Silk, clients: [(Ipv4Addr, &str); 2]) {
+    let mut waiting = Vec::new();
+    for ((source, port), priority) in clients.into_iter().zip(["0", "2"]) {
         let mut client = silk.on_peer("python3");
         client.args(["asking.py", "ask", &OWN.to_string(), port, &source.to_string(), "get", "wait"]);
-        let name = format!("client-{port}");
-        clients.push(silk.start_logged(&mut client, &name));
+        let name = format!("client-{source}");
+        waiting.push(silk.start_logged(&mut client, &name));
         silk.until_says(&name, "waiting");
+        assert_eq!(silk.log(&name), format!("{priority}\nwaiting\n"));
     }
-    assert_eq!((silk.log("client-8"), silk.log("client-9")), ("0\nwaiting\n".into(), "2\nwaiting\n".into()));
     let mut shown: Vec<_> = silk
         .connections()
         .iter()
@@ -60,7 +60,6 @@ fn packets_of_two_classes_arrive_in_two_domains() {
         .collect();
     shown.sort();
     assert_eq!(shown, [(0, "standard".to_owned(), Some(0)), (1, "preferred".to_owned(), Some(2))]);
-    silk.linux_saw_nothing();
 }
 
 #[test]
@@ -112,9 +111,9 @@ fn a_reload_keeps_the_domains() {
     silk.write("silk.toml", changed);
     let mut reload = Command::new(env!("CARGO_BIN_EXE_silk"));
     text(reload.env("SILK_SOCKET", silk.path("control.sock")).arg("reload"));
-    let _server = silk.serve_at("python3", &["asking.py", "serve", "7"], OWN, 7);
-    assert_eq!(text(&mut client(&silk, CLIENT, &["get"])), "2\n");
-    assert_eq!(text(&mut client(&silk, PREFERRED, &["get"])), "0\n");
+    let _first = silk.serve_at("python3", &["asking.py", "serve", "8"], OWN, 8);
+    let _second = silk.serve_at("python3", &["asking.py", "serve", "9"], OWN, 9);
+    are_in_two_domains(&silk, [(PREFERRED, "8"), (CLIENT, "9")]);
 }
 
 #[test]

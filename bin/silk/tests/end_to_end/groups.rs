@@ -2,7 +2,7 @@
 //! takes. The same program says the same over Linux's own stack and over silk.
 
 use crate::host::Silk;
-use crate::programs::within;
+use crate::programs::{is_left_to_linux, within};
 use silk_testkit::netns::{INTERFACE, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;
@@ -89,6 +89,7 @@ fn heard(silk: &Silk, mut listener: Command, here: [&str; 2]) -> (String, String
     assert!(within(PATIENCE, || silk.log("peer").lines().count() == 4), "{}", silk.log("peer"));
     silk.until_says("listener", "from a group's");
     drop(peer);
+    assert!(!is_left_to_linux(&silk.log("listener")), "{}", silk.log("listener"));
     // The library says to people why a port is refused.
     let said: Vec<_> = silk
         .log("listener")

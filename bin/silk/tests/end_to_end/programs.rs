@@ -19,11 +19,17 @@ pub fn said(command: &mut Command) -> Said {
     Said { bytes: stdout, errors: String::from_utf8_lossy(&stderr).into_owned(), ok: status.success() }
 }
 
-/// Runs a command that must succeed, and returns what it wrote.
+/// Runs a command that must succeed, on paths if it was to be, and returns what it wrote.
 pub fn bytes(command: &mut Command) -> Vec<u8> {
     let said = said(command);
     assert!(said.ok, "{command:?} failed: {}{}", String::from_utf8_lossy(&said.bytes), said.errors);
+    assert!(!is_left_to_linux(&said.errors), "{command:?}: {}", said.errors);
     said.bytes
+}
+
+/// Whether a program's sockets were Linux's though they were to be on paths, by what it or `silk run` has said.
+pub fn is_left_to_linux(errors: &str) -> bool {
+    errors.contains("Linux serves its sockets")
 }
 
 /// Runs a command that must succeed, and returns what it wrote as text.

@@ -85,11 +85,15 @@ fn the_threads_that_receive_are_others_once_the_interface_was_down_and_are_treat
     silk.start_daemon();
     let server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
     let before = numbers(&silk);
+    assert_eq!(before.len(), 2);
     for change in ["down", "up"] {
         let mut ip = silk.on_linux("ip");
         text(ip.args(["link", "set", INTERFACE, change]));
     }
-    let others = || numbers(&silk).iter().all(|number| !before.contains(number));
+    let others = || {
+        let now = numbers(&silk);
+        now.len() == 2 && now.iter().all(|number| !before.contains(number))
+    };
     assert!(within(LONG, others), "{before:?} {:?}", numbers(&silk));
     for number in numbers(&silk) {
         let said = |program: &str| text(Command::new(program).args(["-p", &number.to_string()]));
