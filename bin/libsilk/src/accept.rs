@@ -94,7 +94,10 @@ pub unsafe fn accept(
     len: *mut socklen_t,
     flags: c_int,
 ) -> Answer<c_int> {
-    if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 || socket.role() != Role::Listener {
+    if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
+        return Err(libc::EINVAL);
+    }
+    if socket.role() != Role::Listener {
         return Err(if socket.is(shape::DATAGRAM) { libc::EOPNOTSUPP } else { libc::EINVAL });
     }
     let Some(family) = family::joined() else { return Err(after_death(socket)) };

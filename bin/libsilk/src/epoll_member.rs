@@ -41,6 +41,8 @@ struct Told {
     /// Errors that have come to the socket's queue of them.
     queued: u32,
     starved: u32,
+    /// What of it the program has shut down.
+    shut: u32,
 }
 
 /// Which queue a member lies in.
@@ -207,15 +209,16 @@ impl Member {
             failure: state::failure(slot),
             queued: slot.error_write.load(Acquire),
             starved: self.socket.starved.load(Acquire),
+            shut: self.socket.shut.load(Acquire),
         })
     }
 
     /// Whether an edge-triggered member has not been told of this yet: something arrived, an
-    /// end was reached, or there is room again after a write that found none. A connection
+    /// end was reached, a way was shut down, or there is room again after a write that found none. A connection
     /// that waits at a listener is news each time an executor says so.
     fn is_news(&self, seen: Option<Told>) -> bool {
         let Some(seen) = seen else { return self.fresh };
         let listens = self.socket.role() == Role::Listener && !state::is_dead();
-        self.fresh || listens || self.told != seen || self.socket.shut.load(Relaxed) != 0
+        self.fresh || listens || self.told != seen
     }
 }

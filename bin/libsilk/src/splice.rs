@@ -8,16 +8,19 @@ use crate::socket::{Found, Role};
 use crate::stream_io::{self, Extent};
 use std::ffi::{c_int, c_uint};
 
-/// Sends at most `count` bytes of those that `pipe` holds; 0 at its end.
+/// Sends at most `count` bytes of those that `pipe` holds; 0 at its end. `at`: whether a place in the pipe is named, and one
+/// in the socket.
 ///
 /// # Errors
 /// As `splice(2)`.
-pub fn send(socket: &Found, pipe: c_int, count: usize, flags: c_uint) -> Answer {
+pub fn send(socket: &Found, pipe: c_int, at: [bool; 2], count: usize, flags: c_uint) -> Answer {
     if count == 0 {
         return Ok(0);
     }
-    if socket.role() != Role::Stream || !is_pipe(pipe) {
-        return Err(libc::EINVAL);
+    match (is_pipe(pipe), at) {
+        (true, [true, _]) => return Err(libc::ESPIPE),
+        (true, [false, false]) if socket.role() == Role::Stream => {}
+        _ => return Err(libc::EINVAL),
     }
     let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
     let more = if flags & libc::SPLICE_F_MORE == 0 { 0 } else { libc::MSG_MORE };

@@ -105,9 +105,9 @@ fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
         let nothing = if shut { Ok(0) } else { Err(libc::ENOTCONN) };
         return Some(state::take_error(slot).map_or(nothing, Err));
     }
-    // A broken pipe is a writer's affair: the stream had ended before.
+    // Behind its end a failure is a writer's affair.
     if status & status::FAILED != 0
-        && slot.error.load(Relaxed) != libc::EPIPE.unsigned_abs()
+        && status & status::FIN_CAME == 0
         && let Some(errno) = state::take_error(slot)
     {
         return Some(Err(errno));

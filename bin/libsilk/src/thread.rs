@@ -49,14 +49,30 @@ pub fn is_raised() -> bool {
 }
 
 /// This thread gives the priority of a path back, if it has one: the daemon is gone, and nobody else would take it any more, or it serves somebody
-/// else next.
+/// else next, or it becomes another program.
 pub fn step_down() {
-    if let Some(thread) = known().filter(|thread| thread.extended.load(Relaxed) > 0) {
+    if let Some(thread) = known().filter(|thread| thread.extended.load(Relaxed) > 0)
+        && is_me(thread)
+    {
         thread.extended.store(0, Relaxed);
         let own = libc::sched_param { sched_priority: 0 };
+        // Lent priorities are not inherited, which only who has the right to may change.
+        let ordinary = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
         // SAFETY: the pointer is to a parameter that lives through the call and is only read.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const own) };
+        unsafe { libc::sched_setscheduler(0, ordinary, &raw const own) };
     }
+}
+
+/// Whether that is the record of the calling thread, and not, in a child that has the memory of its parent (vfork(2)), of the one
+/// that made it.
+fn is_me(thread: &Thread) -> bool {
+    thread.tid.load(Relaxed) == tid()
+}
+
+/// The calling thread's number.
+fn tid() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::gettid() }.unsigned_abs()
 }
 
 /// The number of this thread's record, if it has one; it is not asked for.
@@ -101,8 +117,7 @@ pub fn report_wake_if_known() {
 }
 
 fn ask() -> Option<u32> {
-    // SAFETY: takes nothing and cannot fail.
-    let tid = unsafe { libc::gettid() }.unsigned_abs();
+    let tid = tid();
     let Ok(Reply::Thread { thread }) = family::ask(&Request::Thread { tid }, &[]) else { return None };
     let record = family::joined()?.arena.thread(thread)?;
     record.handed.store(0, Relaxed);

@@ -7,6 +7,7 @@ use crate::exec::Luggage;
 use crate::instead::Instead;
 use crate::process;
 use crate::real;
+use crate::thread;
 use libc::{c_char, c_int};
 
 /// An array of C strings that ends with a null.
@@ -24,6 +25,8 @@ unsafe fn with(
 ) -> c_int {
     // What another thread took after this would be the process's, and unknown to its new image.
     let _still = process::hold_still();
+    // The new image is ordinary until it serves a path itself.
+    thread::step_down();
     // SAFETY: as the caller promises.
     let luggage = unsafe { Luggage::pack(envp, instead) };
     let result = match luggage.carrier() {

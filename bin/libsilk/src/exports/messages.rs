@@ -13,7 +13,7 @@ use crate::vectors::Vectors;
 use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
 use std::time::Duration;
 
-/// Linux's `UIO_MAXIOV`: more messages at once are not looked at.
+/// Linux's `UIO_MAXIOV`: more messages are not sent at once.
 const MOST: c_uint = 1024;
 
 /// # Safety
@@ -134,7 +134,7 @@ unsafe fn receive_many(
         return Err(errno);
     }
     let mut each = flags & !libc::MSG_WAITFORONE;
-    for n in 0..count.min(MOST) {
+    for n in 0..count {
         // SAFETY: `n < count`.
         let message = unsafe { &mut *msgs.add(n as usize) };
         // SAFETY: as the caller promises.
@@ -163,7 +163,7 @@ unsafe fn receive_many(
             return Ok((n + 1).cast_signed());
         }
     }
-    Ok(count.min(MOST).cast_signed())
+    Ok(count.cast_signed())
 }
 
 /// Whether one of so many messages passes a socket of ours.

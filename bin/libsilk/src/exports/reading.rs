@@ -11,8 +11,21 @@ use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
 /// What `read` and `readv` do. As in Linux nothing is looked at for who has room for nothing: no datagram is lost to him,
 /// and he does not wait for one.
-fn receive(socket: &Found, into: &Vectors<'_>) -> Answer<usize> {
-    if into.total() == 0 { Ok(0) } else { transfer::receive(socket, into, 0) }
+fn receive(socket: &Found, into: &Vectors<'_>, flags: c_int) -> Answer {
+    if into.total() == 0 { Ok(0) } else { transfer::receive(socket, into, flags) }
+}
+
+/// Flags of `preadv2(2)` and `pwritev2(2)` as a socket's: of those that Linux takes most mean nothing to one.
+///
+/// # Errors
+/// `EOPNOTSUPP`, as Linux says of others.
+pub fn of_vectors(flags: c_int) -> Answer<c_int> {
+    const NOTHING: c_int = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND;
+    match flags & !NOTHING {
+        0 => Ok(0),
+        libc::RWF_NOWAIT => Ok(libc::MSG_DONTWAIT),
+        _ => Err(libc::EOPNOTSUPP),
+    }
 }
 
 /// # Safety
@@ -23,7 +36,7 @@ pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, len: size_t) -> ssize
     unsafe {
         match nameless::reader(fd, 0, len > 0) {
             Ok(None) => real::read(fd, buf, len),
-            Ok(Some(socket)) => size(receive(&socket, &Vectors::new(&single(buf, len)))),
+            Ok(Some(socket)) => size(receive(&socket, &Vectors::new(&single(buf, len)), 0)),
             Err(errno) => size(Err(errno)),
         }
     }
@@ -37,7 +50,7 @@ pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ss
     unsafe {
         match nameless::reader(fd, 0, count > 0) {
             Ok(None) => real::readv(fd, iov, count),
-            Ok(Some(socket)) => size(Vectors::at(iov, count).and_then(|into| receive(&socket, &into))),
+            Ok(Some(socket)) => size(Vectors::at(iov, count).and_then(|into| receive(&socket, &into, 0))),
             Err(errno) => size(Err(errno)),
         }
     }
@@ -132,9 +145,11 @@ pub unsafe extern "C" fn preadv2(
     unsafe {
         match table::served(fd) {
             None => real::preadv2(fd, iov, count, at, flags),
-            Some(_) if at == -1 && flags == 0 => readv(fd, iov, count),
-            Some(_) if at == -1 => size(Err(libc::EOPNOTSUPP)),
-            Some(_) => no_place(),
+            Some(_) if at != -1 => no_place(),
+            Some(socket) => size(of_vectors(flags).and_then(|flags| {
+                let into = Vectors::at(iov, count)?;
+                receive(&socket, &into, flags)
+            })),
         }
     }
 }

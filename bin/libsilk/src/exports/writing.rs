@@ -1,8 +1,10 @@
 //! `write`, `send`, `sendfile` and their kin.
 
 use crate::errno::{Answer, size};
+use crate::exports::reading::of_vectors;
 use crate::real;
 use crate::sendfile as files;
+use crate::socket::Found;
 use crate::splice;
 use crate::table;
 use crate::transfer;
@@ -31,12 +33,14 @@ pub unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> s
     unsafe {
         match table::served(fd) {
             None => real::writev(fd, iov, count),
-            Some(socket) => size(Vectors::at(iov, count).and_then(|from| {
-                // As in Linux nothing is looked at, and no empty datagram sent, unlike by `write`.
-                if from.total() == 0 { Ok(0) } else { transfer::send(&socket, &from, 0) }
-            })),
+            Some(socket) => size(Vectors::at(iov, count).and_then(|from| gather(&socket, &from, 0))),
         }
     }
+}
+
+/// What `writev` does. As in Linux nothing is looked at, and no empty datagram sent, unlike by `write`.
+fn gather(socket: &Found, from: &Vectors<'_>, flags: c_int) -> Answer {
+    if from.total() == 0 { Ok(0) } else { transfer::send(socket, from, flags) }
 }
 
 /// # Safety
@@ -128,9 +132,11 @@ pub unsafe extern "C" fn pwritev2(
     unsafe {
         match table::served(fd) {
             None => real::pwritev2(fd, iov, count, at, flags),
-            Some(_) if at == -1 && flags == 0 => writev(fd, iov, count),
-            Some(_) if at == -1 => size(Err(libc::EOPNOTSUPP)),
-            Some(_) => no_place(),
+            Some(_) if at != -1 => no_place(),
+            Some(socket) => size(of_vectors(flags).and_then(|flags| {
+                let from = Vectors::at(iov, count)?;
+                gather(&socket, &from, flags)
+            })),
         }
     }
 }
@@ -189,8 +195,9 @@ pub unsafe extern "C" fn splice(
     flags: c_uint,
 ) -> ssize_t {
     match (table::served(from), table::served(to)) {
-        (None, Some(_)) if !from_at.is_null() || !to_at.is_null() => size(Err(libc::ESPIPE)),
-        (None, Some(socket)) => size(splice::send(&socket, from, len, flags)),
+        (None, Some(socket)) => {
+            size(splice::send(&socket, from, [from_at, to_at].map(|at| !at.is_null()), len, flags))
+        }
         (Some(_), _) => refuse("splice"),
         // SAFETY: as above.
         (None, None) => unsafe { real::splice(from, from_at, to, to_at, len, flags) },

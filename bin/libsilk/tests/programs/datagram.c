@@ -90,6 +90,7 @@ int main(int argc, char **argv)
 	FAILS(send(client, big, sizeof big, 0), EMSGSIZE);
 	FAILS(listen(server, 1), EOPNOTSUPP);
 	FAILS(accept(server, NULL, NULL), EOPNOTSUPP);
+	FAILS(accept4(server, NULL, NULL, 1), EINVAL);
 	close(server), close(stranger);
 	/* Nobody there: told at the next call. */
 	CHECK(write(client, "x", 1) == 1);

@@ -205,6 +205,24 @@ l.close()
 }
 
 #[test]
+fn behind_the_peers_end_a_failure_is_for_who_writes() {
+    let said = Daemon::start(0).python(
+        r"
+import errno, select, socket
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+s = socket.create_connection(('10.77.0.1', 80)); c, _ = l.accept()
+c.shutdown(socket.SHUT_WR); assert s.recv(1) == b''
+s.send(b'never read'); c.recv(1, socket.MSG_PEEK); c.close()
+p = select.poll(); p.register(s, 0); p.poll()
+print(s.recv(1), s.recv(1), end=' ')
+try: s.send(b'x')
+except OSError as error: print(errno.errorcode[error.errno])
+",
+    );
+    assert_eq!(said, "b'' b'' ECONNRESET");
+}
+
+#[test]
 fn a_killed_server_leaves_nothing() {
     let daemon = Daemon::start(0);
     let server = python_server(

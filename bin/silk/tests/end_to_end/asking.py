@@ -12,10 +12,19 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 
 SOL_SILK, SILK_PRIORITY = 0x5117, 1
 SO_MAX_PACING_RATE, IP_RECVERR, TCP_CC_INFO = 47, 11, 26
+
+
+def policy():
+    return os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+
+
+def scheduling():
+    return f"{policy()} {os.sched_getparam(0).sched_priority}"
 
 
 def answer(connection, words):
@@ -27,7 +36,22 @@ def answer(connection, words):
             connection.setsockopt(SOL_SILK, SILK_PRIORITY, int(priority))
             return "ok"
         case ["scheduling"]:
-            return f"{os.sched_getscheduler(0)} {os.sched_getparam(0).sched_priority}"
+            return scheduling()
+        case ["makes"]:
+            said = []
+            thread = threading.Thread(target=lambda: said.append(scheduling()))
+            thread.start()
+            thread.join()
+            out, into = os.pipe()
+            if os.fork() == 0:
+                os.write(into, scheduling().encode())
+                os._exit(0)
+            said.append(os.read(out, 100).decode())
+            return ", ".join(said)
+        case ["executes"]:
+            connection.set_inheritable(True)
+            tell = f"os.write({connection.fileno()}, f'{{os.sched_getscheduler(0) & 255}}\\n'.encode())"
+            os.execv(sys.executable, [sys.executable, "-c", f"import os; {tell}"])
         case ["work", seconds]:
             return work(float(seconds))
         case ["fill", size]:
@@ -91,10 +115,10 @@ def work(seconds):
     """Computes without sleeping until it has lost its real-time priority, at most so long. Who is not
     real-time works for a tenth of it. By its own time on a CPU: a hypervisor's does not count."""
     began = time.thread_time()
-    if os.sched_getscheduler(0) == os.SCHED_OTHER:
+    if policy() == os.SCHED_OTHER:
         seconds /= 10
     while time.thread_time() - began < seconds:
-        if seconds > 5 and os.sched_getscheduler(0) == os.SCHED_OTHER:
+        if seconds > 5 and policy() == os.SCHED_OTHER:
             return "demoted"
     return "worked"
 

@@ -73,7 +73,7 @@ def follow(how, port):
 
 
 def scheduling():
-    return f"{os.sched_getscheduler(0)} {os.sched_getparam(0).sched_priority}".encode()
+    return f"{os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK} {os.sched_getparam(0).sched_priority}".encode()
 
 
 def answer(how, port):

@@ -104,6 +104,25 @@ fn what_a_programs_thread_uses_is_charged_to_the_path_it_serves() {
     assert!(of_class(&silk.report()) > least, "{}", silk.report());
 }
 
+#[test]
+fn what_a_raised_thread_makes_or_becomes_is_ordinary() {
+    let Some((silk, _server)) = start() else { return };
+    let said = answers(&silk, PREFERRED, &["scheduling", "makes", "scheduling", "executes"]);
+    if has_real_time(&silk) {
+        assert_eq!(said, ["1 14", "0 0, 0 0", "1 14", "0"]);
+    }
+}
+
+#[test]
+fn a_connection_in_the_place_of_one_that_was_shared_is_its_processs_own() {
+    let Some((silk, _server)) = start() else { return };
+    for _ in 0..3 {
+        // A child has had it, too.
+        assert_eq!(answers(&silk, PREFERRED, &["set 0", "makes"])[0], "ok");
+        assert_eq!(answers(&silk, PREFERRED, &["set 0", "get"]), ["ok", "0"]);
+    }
+}
+
 /// There its threads have other numbers.
 #[test]
 fn in_a_pid_namespace_of_its_own_a_program_is_raised_and_charged_for_too() {

@@ -174,6 +174,7 @@ impl Engine {
         self.sockets.remove_family(family);
         self.spares.retain(|name, _| name.family != family);
         if let Some(family) = self.families.remove(&family) {
+            family.let_threads_go();
             family.wake_all(None, &self.ringing);
         }
     }

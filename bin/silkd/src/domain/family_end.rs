@@ -5,7 +5,7 @@ use crate::between::thread_end::ThreadEnd;
 use crate::domain::delivery::Delivery;
 use crate::domain::files::Files;
 use crate::domain::unblock::Histogram;
-use crate::threads::priority;
+use crate::threads::priority::{self, Scheduling};
 use crate::threads::ringing::Ringing;
 use silk_executor::clock;
 use silk_instant::Instant;
@@ -134,13 +134,26 @@ impl FamilyEnd {
         !self.left.is_empty() || self.arena.doorbell(domain).is_some_and(|bell| bell.set.is_marked())
     }
 
-    /// A thread came or went. One that goes leaves its record as new.
+    /// A thread came or went. One that goes leaves its record as new, and its priority here: it may go on, as something else.
     pub fn set_thread(&mut self, number: u32, thread: Option<ThreadEnd>) {
-        if thread.is_none() {
+        let Some(known) = self.threads.get_mut(number as usize) else { return };
+        let before = std::mem::replace(known, thread);
+        if self.thread(number).is_none() {
+            self.lower(number, before.as_ref());
             self.note_priority(number, 0, 0);
         }
-        if let Some(known) = self.threads.get_mut(number as usize) {
-            *known = thread;
+    }
+
+    /// The family has ended, be it that its threads live on: none of them keeps a priority that nobody watches.
+    pub fn let_threads_go(&self) {
+        self.threads().for_each(|(number, thread)| self.lower(number, Some(thread)));
+    }
+
+    /// Takes the priority that a thread has, if it has one, once for all domains.
+    fn lower(&self, number: u32, thread: Option<&ThreadEnd>) {
+        let had = self.priorities.get(number as usize).is_some_and(|known| known.swap(0, SeqCst) != 0);
+        if let Some(end) = thread.filter(|_| had) {
+            let _ = end.thread.schedule(Scheduling::Ordinary);
         }
     }
 

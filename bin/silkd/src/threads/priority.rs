@@ -36,7 +36,8 @@ pub fn extended(base: i32, priority: u32) -> Scheduling {
 
 /// Whether thread `tid` is scheduled in real time, as far as Linux tells.
 pub fn is_real_time(tid: u32) -> bool {
-    crate::sys::scheduler_of(tid).is_ok_and(|policy| matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR))
+    crate::sys::scheduler_of(tid)
+        .is_ok_and(|policy| matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR))
 }
 
 /// Schedules thread `tid` (zero: the calling thread) so.

@@ -46,7 +46,8 @@ impl ProgramThread {
         self.cpu.tid()
     }
 
-    /// Schedules it so. A number is given out again once all others were, which takes longer than what lies between the look and the call.
+    /// Schedules it so, and never what it makes: that is its program's own affair. A number is given out again once all others were, which takes longer
+    /// than what lies between the look and the call.
     ///
     /// # Errors
     /// As [`priority::set`]; `ESRCH`, too, where its number is another's.
@@ -54,7 +55,12 @@ impl ProgramThread {
         if self.has_ended() {
             return Err(Errno::SRCH.into());
         }
-        priority::set(self.tid(), scheduling)
+        match scheduling {
+            Scheduling::Fifo(priority) => {
+                crate::sys::set_scheduler(self.tid(), libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
+            }
+            other => priority::set(self.tid(), other),
+        }
     }
 
     /// Whether Linux schedules it in real time now, as far as it tells.
@@ -95,6 +101,28 @@ mod tests {
         // The policy is the 41st field (proc_pid_stat(5)), the state the third.
         let fields = stat.rsplit_once(") ").unwrap().1;
         assert_eq!(fields.split(' ').nth(38), Some("0"), "{stat}");
+    }
+
+    #[test]
+    fn what_a_raised_thread_makes_is_ordinary() {
+        let gate = std::sync::mpsc::channel::<()>();
+        let known = std::sync::mpsc::channel();
+        let raised = std::thread::spawn(move || {
+            known.0.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap();
+            gate.1.recv().unwrap();
+            let is_fifo = |policy: io::Result<i32>| policy.unwrap() & 0xff == libc::SCHED_FIFO;
+            let own = is_fifo(crate::sys::scheduler_of(0));
+            let made = std::thread::spawn(move || is_fifo(crate::sys::scheduler_of(0)));
+            (own, made.join().unwrap())
+        });
+        let thread = ProgramThread::of(known.1.recv().unwrap()).unwrap();
+        let is_raised = thread.schedule(Scheduling::Fifo(1)).is_ok();
+        assert_eq!(thread.is_real_time(), is_raised);
+        gate.0.send(()).unwrap();
+        assert_eq!(raised.join().unwrap(), (is_raised, false));
+        if !is_raised {
+            eprintln!("SKIPPED, tests little: no real-time priorities");
+        }
     }
 
     #[test]

@@ -563,7 +563,7 @@ impl Network {
         }
         let mut news = n > 0;
         if there == n && (finished || closing) && to.status.load(SeqCst) & status::PEER_FIN == 0 {
-            to.status.fetch_or(status::PEER_FIN, SeqCst);
+            to.status.fetch_or(status::PEER_FIN | status::FIN_CAME, SeqCst);
             news = true;
         }
         if news {

@@ -196,6 +196,11 @@ def splicing(w):
     w.result("of an empty one", attempt(os.splice, source, end.fileno(), 100, None, None, os.SPLICE_F_NONBLOCK))
     w.result("nothing of it", attempt(os.splice, source, end.fileno(), 0))
     w.result("at a place", attempt(os.splice, source, end.fileno(), 100, 0))
+    w.result("at a place of the socket's", attempt(os.splice, source, end.fileno(), 100, None, 0))
+    with open(__file__) as file:
+        w.result("a file", attempt(os.splice, file.fileno(), end.fileno(), 100))
+        w.result("a file at a place", attempt(os.splice, file.fileno(), end.fileno(), 100, 0))
+        w.result("nothing of a file at a place", attempt(os.splice, file.fileno(), end.fileno(), 0, 0))
     w.result("to itself", attempt(os.splice, end.fileno(), end.fileno(), 100))
     os.write(sink, b"more")
     w.result("sendfile from a pipe", attempt(os.sendfile, end.fileno(), source, None, 100))
@@ -204,6 +209,23 @@ def splicing(w):
     os.close(sink)
     w.result("at the end", attempt(os.splice, source, end.fileno(), 100))
     os.close(source)
+
+
+@case
+def vectors_with_flags(w):
+    """preadv2 and pwritev2: most of their flags mean nothing to a socket."""
+    end = w.connected()
+    w.peer.do("e.sendall(b'hello, world')")
+    readable(end)
+    kinds = {"high priority": 1, "data": 2, "all": 4, "at once": 8, "at the end": 16, "none of these": 1 << 20}
+    for name, flag in kinds.items():
+        w.result(f"written: {name}", attempt(os.pwritev, end.fileno(), [b"a", b"b"], -1, flag))
+        room = bytearray(2)
+        w.result(f"read: {name}", (attempt(os.preadv, end.fileno(), [room], -1, flag), bytes(room)))
+        w.result(f"at a place: {name}", attempt(os.preadv, end.fileno(), [room], 3, flag))
+    end.recv(100)
+    w.result("nothing at once", attempt(os.preadv, end.fileno(), [room], -1, 8))
+    w.result("the peer reads", w.peer.tell("outcome(e.recv, 100)"))
 
 
 @case
@@ -526,6 +548,23 @@ def many_messages_at_once(w):
     room = [ctypes.create_string_buffer(9) for _ in range(3)]
     w.result("recvmmsg", answer(C.recvmmsg(end.fileno(), messages(room), 3, socket.MSG_DONTWAIT, None)))
     w.result("texts", [text.value for text in room])
+
+
+@case
+def more_messages_at_once_than_can_be_sent_so(w):
+    end = w.udp(w.port())
+    end.connect(w.peer_udp())
+    many = 1100
+    room = [ctypes.create_string_buffer(3) for _ in range(many)]
+    asked = messages(room)
+    receiving = blocked(C.recvmmsg, end.fileno(), asked, many, 0, None)
+    w.peer.do("me = %r\nfor n in range(1100):\n u.sendto(b'%%d' %% (n %% 10), me)\n if n %% 50 == 0: time.sleep(0.01)" % (end.getsockname()[:2],))
+    w.result("recvmmsg", outcome_of(*receiving))
+    w.result("texts", [text.value for text in (room[0], room[1023], room[1024], room[1099])])
+    texts = [ctypes.create_string_buffer(b"x") for _ in range(many)]
+    w.result("sendmmsg", answer(C.sendmmsg(end.fileno(), messages(texts), many, 0)))
+    # What came when nobody is there any more would be answered, and few such answers are given in a second.
+    w.peer.do("u.settimeout(0.3)\ntry:\n while u.recv(9): pass\nexcept TimeoutError: pass")
 
 
 @case

@@ -156,6 +156,21 @@ def epoll_by_edge(w):
 
 
 @case
+def epoll_by_edge_of_what_was_shut_down(w):
+    """It is told of once, and not again after each silence."""
+    for how, name in ((socket.SHUT_RD, "reading"), (socket.SHUT_WR, "writing"), (socket.SHUT_RDWR, "both")):
+        end = w.connected()
+        e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET)
+        told(e)
+        end.shutdown(how)
+        w.result(name, told(e, SURELY))
+        for _ in range(5):
+            if not told(e, 0.2):
+                break
+        w.result(f"{name}, once", told(e, 1.3))
+
+
+@case
 def epoll_once(w):
     end = w.connected()
     e = epoll_with(end, select.EPOLLIN | select.EPOLLONESHOT)
