@@ -92,6 +92,9 @@ impl Reservation {
     }
 }
 
+/// So many ports are tried for who wants any, where each has to be free at several places.
+const MOST_TRIES: u32 = 64;
+
 /// How often, and how long, an executor is waited for that has Linux's socket of a port in its hands.
 const MOMENTS: u32 = 20;
 const MOMENT: Duration = Duration::from_micros(50);
@@ -130,14 +133,37 @@ impl Ports {
         share: impl Into<Share>,
     ) -> Result<Held, Refusal> {
         let share = share.into();
-        let mut held = Held { kind, address: local.ip(), sides, port: local.port(), peer: None };
+        let wanted = Held { kind, address: local.ip(), sides, port: local.port(), peer: None };
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.take_everywhere(wanted, places, share) {
+                // The port that was free at the first place is not at another: another may be.
+                Err((refusal, 1..))
+                    if wanted.port == 0
+                        && refusal.errno == Errno::ADDRINUSE.raw_os_error()
+                        && tries < MOST_TRIES => {}
+                taken => return taken.map_err(|(refusal, _)| refusal),
+            }
+        }
+    }
+
+    /// The same once: whatever port is free at the first place has to be so at all others. Nothing is taken where it is not; the
+    /// number of the place that refuses is told.
+    fn take_everywhere(
+        &mut self,
+        wanted: Held,
+        places: &[Place],
+        share: Share,
+    ) -> Result<Held, (Refusal, usize)> {
+        let mut held = wanted;
         for (n, place) in places.iter().enumerate() {
             match self.take_at(Held { sides: place.sides, ..held }, *place, share, false) {
                 Ok(port) => held.port = port,
                 Err(refusal) => {
                     let back = |place: &Place| self.give_back(&Held { sides: place.sides, ..held });
                     places[..n].iter().for_each(back);
-                    return Err(refusal);
+                    return Err((refusal, n));
                 }
             }
         }

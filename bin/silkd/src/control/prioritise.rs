@@ -3,7 +3,7 @@
 
 use crate::between::command::Command;
 use crate::between::names::SocketName;
-use crate::control::family::State;
+use crate::control::family::{Socket, State};
 use crate::control::server::Server;
 use silk_control::{Refusal, SlotNumber};
 use silk_stream::kind;
@@ -26,7 +26,11 @@ impl Server {
         let Some((known, record)) = known.and_then(|f| Some((f, f.arena.slot(slot)?))) else {
             return refuse(libc::EBADF, "there is no such socket");
         };
-        let named = known.sockets.get(&slot);
+        // What is left of one that was accepted and shared says nothing of the next in its place.
+        let is_old = |socket: &&Socket| {
+            socket.state == State::Accepted && socket.generation != record.generation.load(SeqCst)
+        };
+        let named = known.sockets.get(&slot).filter(|socket| !is_old(socket));
         let holds = match named {
             Some(socket) => socket.generation == generation && socket.holders.contains(&process),
             None => record.generation.load(SeqCst) == generation && record.owner.load(SeqCst) == process,

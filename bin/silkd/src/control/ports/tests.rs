@@ -87,6 +87,23 @@ fn a_port_at_both_ips_is_held_until_nobody_has_it_at_either() {
     }
 }
 
+/// At addresses that are not Linux's, so that it reserves nothing.
+#[test]
+fn any_port_at_both_ips_is_one_that_is_free_at_both() {
+    let (four, six) = (IpAddr::from([192, 0, 2, 1]), "2001:db8::1".parse::<IpAddr>().unwrap());
+    let mut ports = Ports::default();
+    for port in 49152..61440 {
+        take(&mut ports, Kind::Stream, six, port, false).unwrap();
+    }
+    for _ in 0..20 {
+        let wanted = (Endpoint::new(ANY_SIX, 0), Sides::BOTH);
+        let held = ports.take(Kind::Stream, wanted, &[four.into(), six.into()], false).unwrap();
+        assert!(held.port >= 61440 && held.sides == Sides::BOTH);
+        ports.give_back(&held);
+    }
+    assert_eq!(ports.taken.len(), 12288, "nothing is left of what was tried");
+}
+
 #[test]
 fn an_address_is_deserted_with_its_last_datagram_socket_and_a_port_with_that_of_all() {
     let mut ports = Ports::default();
