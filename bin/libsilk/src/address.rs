@@ -155,6 +155,20 @@ pub unsafe fn give(address: SocketAddr, inet6: bool, out: *mut sockaddr, len: *m
     }
 }
 
+/// The same of who has sent something; of nobody an address without length.
+///
+/// # Safety
+/// As [`give`].
+pub unsafe fn give_sender(sender: Option<SocketAddr>, inet6: bool, out: *mut sockaddr, len: *mut socklen_t) {
+    match sender {
+        // SAFETY: as the caller promises.
+        Some(address) => unsafe { give(address, inet6, out, len) },
+        // SAFETY: as the caller promises.
+        None if !out.is_null() && !len.is_null() => unsafe { *len = 0 },
+        None => {}
+    }
+}
+
 /// The address in a slot.
 pub fn shared(address: &SharedAddress) -> SocketAddr {
     let halves = [&address.ip[0], &address.ip[1]].map(|half| u128::from(half.load(Relaxed)));

@@ -83,8 +83,8 @@ fn target(socket: &Socket, asked: u32, got: &Arrived, telling: &mut Telling<'_>)
     }
     let slot = socket.slot()?;
     let to = SocketAddr::new(destination(slot, got), address::shared(&slot.local).port());
-    let (bytes, _) = address::bytes(to, got.peer.is_ipv6());
-    if got.peer.is_ipv6() {
+    let (bytes, _) = address::bytes(to, !got.is_over_four());
+    if !got.is_over_four() {
         if asked & flag::TELL_TARGET6 != 0 {
             telling.put(libc::IPPROTO_IPV6, libc::IPV6_ORIGDSTADDR, bytes);
         }
@@ -103,7 +103,7 @@ fn way(asked: u32, got: &Arrived, telling: &mut Telling<'_>) {
         return;
     }
     let has = |bit: u32| asked & bit != 0;
-    if got.peer.is_ipv4() {
+    if got.is_over_four() {
         if has(flag::TELL_TTL) {
             telling.put(libc::IPPROTO_IP, libc::IP_TTL, c_int::from(hops));
         }
@@ -138,7 +138,7 @@ fn packet_info(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Ans
     }
     if let IpAddr::V4(v4) = to.to_canonical()
         && socket.settings.has_flag(flag::PACKET_INFO)
-        && got.peer.is_ipv4()
+        && got.is_over_four()
     {
         let everyone = v4.is_multicast() || groups::is_broadcast(SocketAddr::new(v4.into(), 0));
         let own = if everyone { ours() } else { v4 };
@@ -154,7 +154,7 @@ fn packet_info(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Ans
 fn destination(slot: &Slot, got: &Arrived) -> IpAddr {
     let told = got.details.map(|details| details.to).filter(|to| !to.is_unspecified());
     told.unwrap_or_else(|| match address::shared(&slot.local).ip() {
-        any if any.is_unspecified() && got.peer.is_ipv4() => ours().into(),
+        any if any.is_unspecified() && got.is_over_four() => ours().into(),
         local => local,
     })
 }

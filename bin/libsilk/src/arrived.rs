@@ -13,8 +13,8 @@ pub struct Arrived {
     pub copied: usize,
     /// Bytes it had.
     pub whole: usize,
-    /// Its sender.
-    pub peer: SocketAddr,
+    /// Its sender; `None`: it is none, but the end of a socket that was shut down.
+    pub peer: Option<SocketAddr>,
     /// Bytes of each but the last where it is several datagrams (`UDP_GRO`), else 0.
     pub segment: u32,
     /// How it came.
@@ -23,6 +23,13 @@ pub struct Arrived {
     pub details: Option<Details>,
     /// It is what an error quotes (`MSG_ERRQUEUE`); the sender is then whom it was for.
     pub error: Option<Told>,
+}
+
+impl Arrived {
+    /// Whether it came over IPv4.
+    pub fn is_over_four(&self) -> bool {
+        self.peer.is_none_or(|peer| peer.is_ipv4())
+    }
 }
 
 /// `SO_EE_ORIGIN_LOCAL`, `_ICMP` and `_ICMP6`.

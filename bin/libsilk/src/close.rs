@@ -132,7 +132,7 @@ fn has_no_time_to_linger(socket: &Socket) -> bool {
 pub fn linger(fd: c_int) {
     let Some(socket) = table::served(fd).filter(|socket| socket.has_one_descriptor()) else { return };
     let seconds = socket.settings.linger.load(Relaxed);
-    if seconds <= 1 || socket.role() != Role::Stream || socket.is_nonblocking(0) {
+    if seconds <= 1 || socket.role() != Role::Stream {
         return;
     }
     let Ok(slot) = socket.slot() else { return };

@@ -61,7 +61,7 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Arrived> 
             return Ok(Arrived {
                 copied: 0,
                 whole: 0,
-                peer: ANY,
+                peer: None,
                 segment: 0,
                 way,
                 details: None,
@@ -141,7 +141,7 @@ fn take_one(datagram: Datagram, (ring, at): (Bytes<'_>, u32), into: &Vectors) ->
     let copied = whole.min(into.total());
     into.fill(0, copied, ring, at);
     let Datagram { peer, way, details, .. } = datagram;
-    Arrived { copied, whole, peer, segment: 0, way, details, error: None }
+    Arrived { copied, whole, peer: Some(peer), segment: 0, way, details, error: None }
 }
 
 /// Takes the datagrams behind the first that are from its sender, came where and as it did and are as long, and one
@@ -152,8 +152,8 @@ fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32)
         let Some((more, at, behind)) = pop_datagram(ring, next, end.wrapping_sub(next)) else { break };
         let len = more.len as usize;
         let room = into.total().min(MOST) - arrived.copied;
-        let alike =
-            (more.peer, more.way, place(more.details)) == (arrived.peer, arrived.way, place(arrived.details));
+        let alike = (Some(more.peer), more.way, place(more.details))
+            == (arrived.peer, arrived.way, place(arrived.details));
         if !alike || len == 0 || len > size || len > room {
             break;
         }

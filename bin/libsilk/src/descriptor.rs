@@ -13,6 +13,7 @@ use crate::socket::{Role, Socket};
 use crate::state;
 use crate::stdio;
 use crate::table::{self, Entry};
+use crate::tcp_info;
 use crate::unserved;
 use crate::urgent;
 use std::ffi::{c_int, c_ulong};
@@ -199,7 +200,9 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
             state::next_length(lanes::first_to_look_at(socket, slot).1)
         }
         libc::FIONREAD => urgent::before_mark(socket, slot),
-        libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),
+        // The daemon knows, of what it has seen.
+        NOT_SENT => tcp_info::not_sent(socket, slot).unwrap_or(u32::MAX).min(state::unsent(slot)),
+        libc::TIOCOUTQ => state::unsent(slot),
         AT_MARK if socket.role() != Role::Datagram => u32::from(urgent::is_at_mark(socket, slot, 0)),
         // Interfaces, routes, close-on-exec: nothing to do with the path.
         _ => return kernel(),

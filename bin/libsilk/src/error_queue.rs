@@ -48,13 +48,13 @@ pub fn take(socket: &Socket, into: &Vectors) -> Answer<Arrived> {
     slot.error.store(following, SeqCst);
     let told = Told::of_network(&error);
     let (whole, way) = (quoted.len(), Way::default());
-    Ok(Arrived { copied, whole, peer: error.peer, segment: 0, way, details: None, error: Some(told) })
+    Ok(Arrived { copied, whole, peer: Some(error.peer), segment: 0, way, details: None, error: Some(told) })
 }
 
 /// What this library has refused.
 fn local(socket: &Socket) -> Answer<Arrived> {
     let (peer, mtu) = socket.refused.take().ok_or(libc::EAGAIN)?;
-    let peer = if peer.port() == 0 { ANY } else { peer };
+    let peer = Some(if peer.port() == 0 { ANY } else { peer });
     let (told, way) = (Told::of_size(mtu), Way::default());
     Ok(Arrived { copied: 0, whole: 0, peer, segment: 0, way, details: None, error: Some(told) })
 }

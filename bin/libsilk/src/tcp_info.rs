@@ -78,6 +78,12 @@ pub fn path_mtu(socket: &Socket, slot: &Slot) -> Option<u32> {
     known(socket, slot).map(SharedInfo::path_mtu).filter(|mtu| *mtu > 0)
 }
 
+/// Bytes that were written and never sent.
+pub fn not_sent(socket: &Socket, slot: &Slot) -> Option<u32> {
+    ask(socket, slot);
+    known(socket, slot).map(SharedInfo::not_sent)
+}
+
 /// The CPU that processes the socket's packets, plus one, as it was last told.
 pub fn incoming_cpu(socket: &Socket, slot: &Slot) -> Option<u32> {
     known(socket, slot).map(|record| record.cpu.load(Relaxed)).filter(|cpu| *cpu > 0)

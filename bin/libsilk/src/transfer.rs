@@ -78,7 +78,7 @@ pub unsafe fn receive_from(
     }
     let got = datagram_io::receive(socket, into, flags)?;
     // SAFETY: as the caller promises.
-    unsafe { address::give(got.peer, socket.is(shape::INET6), from, from_len) };
+    unsafe { address::give_sender(got.peer, socket.is(shape::INET6), from, from_len) };
     Ok(length(got, flags))
 }
 
@@ -215,10 +215,15 @@ pub unsafe fn receive_message(socket: &Found, message: *mut msghdr, flags: c_int
     // SAFETY: the name has `msg_namelen` bytes, or is null.
     unsafe {
         let name = message.msg_name.cast();
-        address::give(got.peer, socket.is(shape::INET6), name, &mut message.msg_namelen);
+        address::give_sender(got.peer, socket.is(shape::INET6), name, &mut message.msg_namelen);
         if message.msg_name.is_null() {
             message.msg_namelen = 0;
         }
+    }
+    if got.peer.is_none() {
+        // Of nothing there is nothing to tell.
+        message.msg_controllen = 0;
+        return Ok(0);
     }
     // SAFETY: the control buffer has `msg_controllen` bytes, or is null.
     let mut telling = unsafe { Telling::new(message) };

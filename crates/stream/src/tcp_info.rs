@@ -227,6 +227,11 @@ impl SharedInfo {
         self.words[4].load(Relaxed)
     }
 
+    /// `notsent_bytes`: bytes that the program has written and that were never sent.
+    pub fn not_sent(&self) -> u32 {
+        self.words[36].load(Relaxed)
+    }
+
     /// `pmtu`: bytes of the largest packet the path takes.
     pub fn path_mtu(&self) -> u32 {
         self.words[15].load(Relaxed)
@@ -268,13 +273,20 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let info =
-            TcpInfo { state: 1, snd_mss: 1448, pmtu: 1500, bytes_acked: 1 << 40, ..TcpInfo::default() };
+        let info = TcpInfo {
+            state: 1,
+            snd_mss: 1448,
+            pmtu: 1500,
+            bytes_acked: 1 << 40,
+            notsent_bytes: 7,
+            ..TcpInfo::default()
+        };
         let shared = SharedInfo::default();
         shared.store(&info, Some([7, 0, 3, 256, 512]));
         assert_eq!((shared.bytes(), shared.model()), (info.bytes(), Some([7, 0, 3, 256, 512])));
         shared.store(&info, None);
         assert_eq!(shared.model(), None);
         assert_eq!((shared.state(), shared.segment(), shared.path_mtu()), (1, 1448, 1500));
+        assert_eq!(shared.not_sent(), 7);
     }
 }

@@ -17,6 +17,7 @@ import time
 
 SOL_SILK, SILK_PRIORITY = 0x5117, 1
 SO_MAX_PACING_RATE, IP_RECVERR, TCP_CC_INFO = 47, 11, 26
+SIOCOUTQNSD = 0x894B
 
 
 def policy():
@@ -170,6 +171,9 @@ def unheard(connection, limit):
         error = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         hung_up = bool(events and events[0][1] & select.POLLHUP)
         print(f"{what}: {errno.errorcode.get(error, error)} {hung_up}", flush=True)
+        if not hung_up:
+            counts = (fcntl.ioctl(connection, request, b"\0" * 4) for request in (termios.TIOCOUTQ, SIOCOUTQNSD))
+            print("not acknowledged, not sent:", *(struct.unpack("i", count)[0] for count in counts), flush=True)
 
 
 def forsake(sniffer, address, port):

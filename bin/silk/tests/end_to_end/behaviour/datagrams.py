@@ -473,6 +473,16 @@ def epoll_by_edge_of_errors(w):
 
 
 @case
+def who_waits_where_reading_was_shut_down(w):
+    """It hears from nobody."""
+    end = w.udp()
+    end.connect(w.peer_udp())
+    w.result("shutdown", attempt(end.shutdown, socket.SHUT_RD))
+    w.result("recvfrom", attempt(end.recvfrom, 10))
+    w.result("recvmsg", attempt(end.recvmsg, 10))
+
+
+@case
 def times_below_zero(w):
     for name, end in (("early", socket.socket(w.family, socket.SOCK_DGRAM)), ("bound", w.udp(w.port()))):
         w.result(f"{name}: set", attempt(end.setsockopt, SOL, socket.SO_RCVTIMEO, struct.pack("qq", -1, 0)))

@@ -5,6 +5,8 @@ import stat
 
 from suite import *
 
+SIOCOUTQNSD = 0x894B
+
 
 def peer_reads_all(w):
     """It has once nothing comes for so long, also where the machine is busy."""
@@ -376,7 +378,11 @@ def counts(w):
     w.result("FIONREAD", ioctl(end, termios.FIONREAD))
     end.sendall(b"hello")
     wait_for(lambda: ioctl(end, termios.TIOCOUTQ) == 0)
-    w.result("TIOCOUTQ when all has arrived", ioctl(end, termios.TIOCOUTQ))
+    w.result("TIOCOUTQ when all has arrived", (ioctl(end, termios.TIOCOUTQ), ioctl(end, SIOCOUTQNSD)))
+    full = w.connected()
+    full.setblocking(False)
+    fill(full)
+    w.result("not acknowledged and not sent", [ioctl(full, of) > 50_000 for of in (termios.TIOCOUTQ, SIOCOUTQNSD)])
     w.result("of a new one", (ioctl(w.tcp(), termios.FIONREAD), ioctl(w.tcp(), termios.TIOCOUTQ)))
     listener = w.listener()
     w.result("of a listener", (ioctl(listener, termios.FIONREAD), ioctl(listener, termios.TIOCOUTQ)))
