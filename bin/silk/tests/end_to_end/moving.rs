@@ -76,6 +76,71 @@ fn an_address_that_goes_is_connected_from_no_more_and_may_come_back() {
     assert!(within(Duration::from_secs(10), again), "{}", silk.log("silkd"));
 }
 
+/// Says whenever something else becomes of a datagram to an address, without the leave to speak with everyone.
+const SPEAK: &str = "import errno, socket, sys, time
+end, before = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), None
+end.bind(('0.0.0.0', 0))
+while True:
+    try:
+        end.sendto(b'hello', (sys.argv[1], 9))
+        now = 'sent'
+    except OSError as error:
+        now = errno.errorcode[error.errno]
+    if now != before:
+        print(now, flush=True)
+    before = now
+    time.sleep(0.05)
+";
+/// Says that it listens at an address, and what it hears first.
+const LISTEN: &str = "import socket, sys
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.bind((sys.argv[1], 4444))
+print('listens', flush=True)
+print(end.recv(100).decode(), flush=True)
+end.recv(100)
+";
+/// Says a word to everyone on a network again and again.
+const CALL: &str = "import socket, sys, time
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+while True:
+    end.sendto(sys.argv[2].encode(), (sys.argv[1], 4444))
+    time.sleep(0.1)
+";
+
+#[test]
+fn everyone_on_a_network_that_comes_is_spoken_to_by_leave_and_heard_and_goes_with_it() {
+    let Some(silk) = Silk::start() else { return };
+    let _speaker = silk.start_logged(silk.on_paths("python3").args(["-c", SPEAK, "10.98.0.255"]), "speaker");
+    silk.until_says("speaker", "ENETUNREACH");
+    add(&silk);
+    silk.until_says("speaker", "EACCES");
+    let listens = |at: &str, mut python: std::process::Command, name: &str| {
+        let listener = silk.start_logged(python.args(["-c", LISTEN, at]), name);
+        silk.until_says(name, "listens");
+        let _caller = silk.start_logged(silk.on_peer("python3").args(["-c", CALL, at, name]), "caller");
+        silk.until_says(name, name);
+        listener
+    };
+    let _listener = listens("10.98.0.255", silk.on_paths("python3"), "ours");
+    silk.rig.server.ip(["addr", "del", &format!("{LATER}/24"), "dev", INTERFACE]).unwrap();
+    silk.until_says("silkd", &format!("{LATER} is gone from the interface"));
+    let is_no_network = || silk.log("speaker").ends_with("EACCES\nENETUNREACH\n");
+    assert!(within(Duration::from_secs(10), is_no_network), "{}", silk.log("speaker"));
+    // Whoever has the place of what has gone has nothing of it.
+    silk.rig.client.ip(["addr", "add", "10.97.0.2/24", "dev", INTERFACE]).unwrap();
+    silk.rig.server.ip(["addr", "add", "10.97.0.1/24", "dev", INTERFACE]).unwrap();
+    silk.until_says("silkd", "10.97.0.1 is an address of silk's now");
+    let _linux = listens("10.97.0.255", silk.on_linux("python3"), "linux");
+    // And it may come back.
+    drop(_listener);
+    silk.rig.server.ip(["addr", "add", &format!("{LATER}/24"), "dev", INTERFACE]).unwrap();
+    let back = |log: &str| log.matches(&format!("{LATER} is an address of silk's now")).count() == 2;
+    assert!(within(Duration::from_secs(10), || back(&silk.log("silkd"))));
+    let _again = listens("10.98.0.255", silk.on_paths("python3"), "again");
+    assert_eq!(silk.unserved().trim(), "nothing was left to Linux");
+}
+
 /// Routers of IPv6 tell a host its addresses once its interface is up; that may be after its programs have begun.
 #[test]
 fn a_first_address_of_ipv6_that_comes_later_is_served_by_who_serves_already() {

@@ -281,11 +281,13 @@ fn show_usual(settings: &Settings, usual: &Usual) {
     usual.largest_ring.store(settings.config.memory.largest_ring.get() as u32, SeqCst);
     let shared = usual.interfaces.iter().zip(&settings.interfaces);
     shared.for_each(|(to, interface)| to.store(*interface, SeqCst));
-    usual
-        .broadcasts
-        .iter()
-        .zip(settings.broadcasts())
-        .for_each(|(to, everyone)| to.store(everyone.into(), SeqCst));
+    show_networks(settings, usual);
+}
+
+/// The same of what may become another while they run.
+pub(crate) fn show_networks(settings: &Settings, usual: &Usual) {
+    let everyone = settings.broadcasts().map(u32::from).chain(std::iter::repeat(0));
+    usual.broadcasts.iter().zip(everyone).for_each(|(to, everyone)| to.store(everyone, SeqCst));
     let first = settings.addresses.iter().find_map(|address| match address {
         IpAddr::V4(address) => Some(u32::from(*address)),
         IpAddr::V6(_) => None,

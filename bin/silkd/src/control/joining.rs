@@ -110,7 +110,10 @@ impl Server {
 
     /// A socket has left its port, which may be one at a group, and of others too.
     pub(crate) fn give_back_port_of_group(&self, held: &Held) {
-        if held.kind == Kind::Datagram && !self.ports.has_datagrams(held.address, held.port) {
+        if held.kind == Kind::Datagram
+            && self.settings.is_groups(held.address)
+            && !self.ports.has_datagrams(held.address, held.port)
+        {
             self.leave_port_of_group(held.address, held.port);
         }
     }
@@ -127,7 +130,7 @@ impl Server {
 
     /// A group's port is Linux's, unless a socket that is bound to any address hears all groups there.
     fn leave_port_of_group(&self, group: IpAddr, port: u16) {
-        if self.settings.is_groups(group) && !self.ports.has_datagrams(any_like(group), port) {
+        if !self.ports.has_datagrams(any_like(group), port) {
             self.tables.disown_port(Protocol::Udp, Some(group), port);
         }
     }

@@ -4,6 +4,7 @@
 //! exist too.
 
 use crate::between::command::Command;
+use crate::control::attaching::show_networks;
 use crate::control::moves::{Moves, tell_of_table};
 use crate::control::server::Server;
 use crate::say::say;
@@ -12,7 +13,7 @@ use silk_executor::link::{self, ROUTES};
 use silk_modules::{Standing, Way};
 use silk_path::Advertised;
 use silk_wire::MacAddr;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -127,19 +128,37 @@ impl Server {
     }
 
     fn take_over(&mut self, standing: Standing) {
+        let before: Vec<_> = self.settings.broadcasts().collect();
         let moves = self.settings.follow(standing);
         if moves == Moves::default() {
             return;
         }
+        self.follow_broadcasts(&before);
         if moves.new.iter().any(|address| !self.tables.is_local(*address)) {
             self.serve_new_addresses();
         }
         let ways = self.settings.ways.word();
-        self.families.values().for_each(|family| family.arena.header().ways.store(ways, SeqCst));
+        for header in self.families.values().map(|family| family.arena.header()) {
+            header.ways.store(ways, SeqCst);
+            show_networks(&self.settings, &header.usual);
+        }
         let standing = Arc::new(self.settings.standing.clone());
         self.take_spares_back(true);
         self.tell_all(|| Command::Standing(standing.clone()));
         self.tell_of_moves(&moves);
+    }
+
+    /// What means everyone on a network that is gone means nobody any more, and what does on one that has come is heard.
+    fn follow_broadcasts(&self, before: &[Ipv4Addr]) {
+        let now: Vec<_> = self.settings.broadcasts().collect();
+        for gone in before.iter().filter(|everyone| !now.contains(everyone)) {
+            self.give_back_ports_of((*gone).into());
+            self.tables.ignore((*gone).into());
+        }
+        for come in now.iter().filter(|everyone| !before.contains(everyone)) {
+            let _ = self.tables.hear((*come).into());
+            self.take_ports_of((*come).into());
+        }
     }
 
     /// The classifier learns the new addresses. Groups stand behind them and are written down again.

@@ -5,15 +5,15 @@ use crate::between::command::Command;
 use crate::binding::Share;
 use crate::control::descriptors::{is_eventfd, is_lifeline};
 use crate::control::family::NotPassed;
+use crate::control::server::{Member, Server, refused};
 use crate::control::token::random_token;
 use crate::first_wishes::First;
 use crate::legible::legible;
 use crate::say::say;
+use rustix::event::epoll::EventFlags;
 use silk_control::{Received, Refusal, Reply, Request, WireError};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-
-use crate::control::server::{Member, Server, refused};
 
 impl Server {
     /// Hears some of what a lifeline has said.
@@ -88,6 +88,17 @@ impl Server {
         descriptors.into_iter().for_each(|unasked| self.closing.close(unasked));
     }
 
+    /// Whoever has a lifeline is another from now on, with another number: what its forerunner is still to be answered reaches nobody.
+    /// It is owed nothing, as nobody who is heard is.
+    fn number_anew(&mut self, number: u64) -> Option<u64> {
+        let peer = self.peers.remove(&number)?;
+        let now = self.next_peer;
+        self.next_peer += 1;
+        self.peers.insert(now, peer);
+        self.heed(now, EventFlags::IN);
+        Some(now)
+    }
+
     pub(crate) fn set_member(&mut self, number: u64, family: u32, member: Member) {
         if let Some(peer) = self.peers.get_mut(&number) {
             peer.member = Some((family, member));
@@ -144,7 +155,9 @@ impl Server {
                 let (last, gone) = self.families.get_mut(&family)?.renew(process);
                 self.let_go(family, &gone);
                 last.iter().for_each(|(slot, socket)| self.close(family, *slot, socket, true));
-                Reply::Renewed
+                let now = self.number_anew(number)?;
+                self.reply(now, &Reply::Renewed, &[]);
+                return None;
             }
             Request::Executes { now } => {
                 self.families.get_mut(&family)?.executes(process, now);
@@ -258,5 +271,30 @@ impl Server {
             Ok(reply) => answer.leave(reply),
             Err(refusal) => Some(Reply::Refused(refusal)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::server::tests::server;
+    use rustix::event::epoll;
+
+    #[test]
+    fn what_a_program_was_to_be_answered_before_it_executed_another_reaches_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = server(folder.path());
+        let (before, theirs) = server.adopt_peer();
+        let now = server.number_anew(before).unwrap();
+        server.reply(before, &Reply::Done, &[]);
+        server.reply(now, &Reply::Renewed, &[]);
+        assert_eq!(theirs.try_receive::<Reply>().unwrap().message, Reply::Renewed);
+        assert!(theirs.try_receive::<Reply>().is_err());
+        // And what it says is heard under its new number.
+        theirs.try_send(&Request::Found, &[]).unwrap();
+        let mut ready = Vec::with_capacity(8);
+        epoll::wait(&server.epoll, rustix::buffer::spare_capacity(&mut ready), None).unwrap();
+        assert_eq!(ready.iter().map(|event| event.data.u64()).collect::<Vec<_>>(), [now]);
+        assert_eq!(server.number_anew(before), None);
     }
 }
