@@ -121,7 +121,7 @@ mod tests {
         gate.0.send(()).unwrap();
         assert_eq!(raised.join().unwrap(), (is_raised, false));
         if !is_raised {
-            eprintln!("SKIPPED, tests little: no real-time priorities");
+            crate::say::say!("SKIPPED, tests little: no real-time priorities");
         }
     }
 
