@@ -14,7 +14,7 @@ use crate::connection::{Connection, Owed};
 use crate::flight::Outstanding;
 use crate::options::{Options, SackBlocks};
 use crate::path_mtu::{Attempt, Room};
-use crate::recovery::Hole;
+use crate::recovery::{Hole, Phase};
 use crate::sender::{Cork, Fin};
 use crate::seq::SeqNumber;
 use crate::state::State;
@@ -77,8 +77,13 @@ impl Connection {
         if self.owed.settle(Owed::TAIL) && !self.snd.is_idle() {
             return self.probe(out, tx, mss);
         }
-        let most = most.min(self.portion_at_once(now, mss)?);
-        if self.is_trying_new_text() {
+        let portion = self.portion_at_once(now, mss);
+        // What a time-out sends again does not wait: its time runs already (RFC 6298 §5.4, §5.6).
+        if portion.is_none() && !(self.recovery.phase() == Phase::Loss && self.recovery.forced()) {
+            return None;
+        }
+        let most = most.min(portion.unwrap_or(mss));
+        if portion.is_some() && self.is_trying_new_text() {
             let fresh = self.fresh(now, out, tx, mss, most);
             if let Some(tried) = self.tries_new_text(fresh) {
                 return tried;
@@ -90,6 +95,7 @@ impl Connection {
         {
             return Some(text);
         }
+        portion?;
         self.fresh(now, out, tx, mss, most)
     }
 

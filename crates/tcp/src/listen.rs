@@ -10,6 +10,7 @@ use core::time::Duration;
 use silk_instant::Instant;
 
 use crate::agree::{Agreed, syn_options};
+use crate::challenge::Challenges;
 use crate::config::Config;
 use crate::isn::{IsnSecret, timestamp_offset};
 use crate::options::{Options, SackBlocks};
@@ -88,6 +89,8 @@ struct Half {
     /// How long its acknowledgement took, if that is known, and what its echo tells otherwise.
     round_trip: Option<Duration>,
     echoed: Option<Duration>,
+    /// Challenge acknowledgements to who may be no part of it.
+    challenges: Challenges,
 }
 
 /// The half-open connections of one listener. `K` names a connection: its addresses and ports.
@@ -224,6 +227,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             deferred: false,
             round_trip: None,
             echoed: None,
+            challenges: Challenges::new(),
         }
     }
 
@@ -251,14 +255,18 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         u16::try_from(window).unwrap_or(u16::MAX)
     }
 
+    /// Within the limit: two listeners that are made to answer each other would go on for as long as they wait.
+    // RFC 5961 §7.
     fn challenge(&self, now: Instant, half: &Half, why: DropReason) -> Verdict {
+        let mut after = *half;
+        if !after.challenges.allow(now) {
+            return dropped(why);
+        }
         let shift = half.agreed.shifts.map_or(0, |(_, ours)| ours);
         let options = Options { timestamp: half.stamps.option(now), ..Options::default() };
         let (seq, ack, window) = (half.iss + 1, half.irs + 1, self.syn_window() >> shift);
-        Verdict::Act(ListenAction::Challenge(
-            why,
-            Header { seq, ack, flags: Flags::ACK, window, urgent: 0, options },
-        ))
+        let header = Header { seq, ack, flags: Flags::ACK, window, urgent: 0, options };
+        Verdict::Keep(ListenAction::Challenge(why, header), after)
     }
 
     /// RFC 9293 §3.10.7.4 for SYN-RECEIVED.

@@ -154,6 +154,23 @@ fn a_reset_counts_only_at_the_expected_number() {
     assert!(table.is_empty());
 }
 
+// RFC 5961 §7.
+#[test]
+fn who_is_no_part_of_it_is_challenged_within_the_limit() {
+    let mut table = table(8);
+    let reply = half_open(&mut table, 1);
+    let mut challenged = |now| {
+        let outside = || seg(Flags::ACK, 99_999_999, reply.seq + 1);
+        let answers = (0..50).map(|_| table.on_segment(now, 1, &outside(), OPEN));
+        let is_one = |answer: &ListenAction| matches!(answer, ListenAction::Challenge(..));
+        answers.filter(is_one).count()
+    };
+    assert_eq!(
+        [NOW, NOW + Duration::from_secs(1), NOW + Duration::from_secs(5)].map(&mut challenged),
+        [10, 0, 10]
+    );
+}
+
 #[test]
 fn another_syn_and_a_wrong_acknowledgement_do_not_disturb() {
     let mut table = table(8);

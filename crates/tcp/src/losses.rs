@@ -166,7 +166,13 @@ impl Connection {
     pub(crate) fn on_reordering_timeout(&mut self, now: Instant) -> Progress {
         self.wait(Wait::Timeout, now + self.rto.current());
         let lost = self.recovery.lost_ever();
+        let is_repairing = self.recovery.phase() == Phase::Fast;
         self.detect_losses(now, self.outstanding());
+        if is_repairing {
+            // No acknowledgement has to come any more that would open the budget.
+            let found = self.recovery.lost_ever().wrapping_sub(lost);
+            self.recovery.make_room(found, self.congestion.ssthresh(), self.outstanding());
+        }
         self.tell_lost(lost);
         Progress::NONE
     }

@@ -43,7 +43,8 @@ impl Connection {
         }
         if let Some(rate) = self.pacing_rate() {
             let nanos = u64::from(octets) * 1_000_000_000 / rate.max(1);
-            self.timers.arm(Timer::Pacing, now + Duration::from_nanos(nanos));
+            // What a time-out sends again has not waited for what was sent before.
+            self.timers.put_off(Timer::Pacing, now, Duration::from_nanos(nanos));
         }
     }
 

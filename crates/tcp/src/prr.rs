@@ -44,6 +44,11 @@ impl Prr {
         self.budget = self.budget.saturating_sub(octets);
     }
 
+    /// Octets were found lost without an acknowledgement, so that `pipe` are in the network: as many may leave instead, up to ssthresh.
+    pub(crate) fn make_room(&mut self, lost: u32, pipe: u32, ssthresh: u32) {
+        self.budget = self.budget.saturating_add(lost).min(ssthresh.saturating_sub(pipe)).max(self.budget);
+    }
+
     /// Octets that may be sent now.
     pub(crate) const fn budget(&self) -> u32 {
         self.budget
@@ -69,6 +74,18 @@ mod tests {
             })
             .sum();
         assert_eq!(sent, 5 * MSS);
+    }
+
+    // RFC 6675 §5.
+    #[test]
+    fn what_is_found_lost_without_an_acknowledgement_makes_room_up_to_ssthresh() {
+        let mut prr = Prr::start(20 * MSS);
+        prr.make_room(3 * MSS, 5 * MSS, 10 * MSS);
+        assert_eq!(prr.budget(), 3 * MSS);
+        prr.make_room(8 * MSS, MSS, 7 * MSS);
+        assert_eq!(prr.budget(), 6 * MSS);
+        prr.make_room(MSS, 7 * MSS, 7 * MSS);
+        assert_eq!(prr.budget(), 6 * MSS, "what was allowed before stays so");
     }
 
     // RFC 6937 §3, §6.

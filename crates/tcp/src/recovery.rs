@@ -193,7 +193,10 @@ impl Recovery {
     /// What is outstanding was sent in pieces that do not arrive; all of it is sent again.
     pub(crate) fn start_anew(&mut self, now: Instant, out: Outstanding) {
         self.start(Phase::Loss, now, out, 0);
+        let before = self.flight.lost_ever();
         self.lose_all(out.una);
+        // Nor is that a sign of congestion.
+        self.flight.excuse(self.flight.lost_ever().wrapping_sub(before));
     }
 
     /// A probe of the path's MTU that ends at `end` is lost, and is sent again in smaller pieces.
@@ -241,6 +244,17 @@ impl Recovery {
         let pipe = self.pipe(out);
         if let (Phase::Fast, Some(episode)) = (self.phase, &mut self.episode) {
             episode.prr.on_ack(delivered, pipe, ssthresh, out.mss);
+        }
+    }
+
+    /// A timer has found `lost` octets lost during fast recovery. Where ssthresh leaves no room for a segment, one leaves all the same:
+    /// nothing may be under way any more that would be acknowledged.
+    // RFC 6675 §5.
+    pub(crate) fn make_room(&mut self, lost: u32, ssthresh: u32, out: Outstanding) {
+        let pipe = self.pipe(out);
+        if let (Phase::Fast, 1.., Some(episode)) = (self.phase, lost, &mut self.episode) {
+            episode.prr.make_room(lost, pipe, ssthresh);
+            self.force |= episode.prr.budget() < out.mss;
         }
     }
 

@@ -58,7 +58,9 @@ fn of_what_the_peer_holds_the_last_that_was_sent_once_is_measured() {
     };
     assert_eq!(arrives(&mut recovery, 4_001, 6_001), Some(at(5)));
     assert_eq!(arrives(&mut recovery, 4_001, 6_001), None, "that is no news");
+    let lost = recovery.lost_ever();
     recovery.start_anew(at(30), out);
+    assert_eq!(recovery.lost_ever(), lost, "no sign of congestion");
     while send(&mut recovery, 30, out).is_some() {}
     assert_eq!(arrives(&mut recovery, 2_001, 4_001), None, "it was sent twice");
 }

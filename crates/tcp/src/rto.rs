@@ -48,8 +48,9 @@ impl Rto {
             self.rttvar_4 = self.rttvar_4 - self.rttvar_4 / 4 + difference;
             self.srtt_8 = self.srtt_8 - self.srtt_8 / 8 + r;
         }
-        let rto = self.srtt_8 / 8 + self.rttvar_4.max(GRANULARITY);
-        self.base = rto.clamp(self.min, self.max);
+        // The least is one of what is waited beyond the round trip, as Linux has it: an acknowledgement may be delayed, however long the way.
+        let rto = self.srtt_8 / 8 + self.rttvar_4.max(self.min).max(GRANULARITY);
+        self.base = rto.min(self.max);
         self.backoff = 0;
     }
 
@@ -138,6 +139,13 @@ mod tests {
         (0..100).for_each(|_| rto.sample(Duration::from_millis(80)));
         assert_eq!(rto.srtt(), Duration::from_millis(80));
         assert!(rto.current() < Duration::from_millis(83), "{:?}", rto.current());
+    }
+
+    #[test]
+    fn the_least_is_waited_beyond_the_round_trip_however_long_that_is() {
+        let mut rto = Rto::new(&Config::default());
+        (0..100).for_each(|_| rto.sample(Duration::from_millis(180)));
+        assert_eq!(rto.current(), Duration::from_millis(380));
     }
 
     // RFC 6298 §2.5, §5.5.

@@ -68,6 +68,14 @@ impl Connection {
 
     // RFC 6298 §5.4, §5.5, §5.6.
     fn on_text_timeout(&mut self, now: Instant) -> Progress {
+        if self.recovery.phase() == Phase::Fast
+            && self.recovery.forced()
+            && let Some(due) = self.timers.to_come(Timer::Pacing, now)
+        {
+            // What is to be sent again has not left yet, only for the rate at which it may: its time begins when it does.
+            self.wait(Wait::Timeout, due + self.rto.current());
+            return Progress::NONE;
+        }
         let first = self.snd.timeouts == 0;
         self.on_probe_timed_out(now);
         if first || !self.is_refused(now) {

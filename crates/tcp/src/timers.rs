@@ -2,6 +2,7 @@
 //! armed. A deadline that moves later needs no work from whoever runs the timer wheel: it is asked
 //! for again after every call.
 
+use core::time::Duration;
 use silk_instant::Instant;
 
 /// What a deadline is for.
@@ -43,6 +44,11 @@ impl Timers {
         self.0[timer as usize] = at;
     }
 
+    /// Sets the deadline so long after the one that is set, or after now where there is none to come.
+    pub(crate) fn put_off(&mut self, timer: Timer, now: Instant, by: Duration) {
+        self.arm(timer, self.to_come(timer, now).unwrap_or(now) + by);
+    }
+
     pub(crate) fn cancel(&mut self, timer: Timer) {
         self.0[timer as usize] = Instant::FAR;
     }
@@ -58,6 +64,11 @@ impl Timers {
     /// Whether the deadline is set and still to come.
     pub(crate) fn is_armed_beyond(&self, timer: Timer, now: Instant) -> bool {
         self.is_armed(timer) && self.0[timer as usize] > now
+    }
+
+    /// The deadline, if it is set and still to come.
+    pub(crate) fn to_come(&self, timer: Timer, now: Instant) -> Option<Instant> {
+        self.is_armed_beyond(timer, now).then(|| self.0[timer as usize])
     }
 
     /// The earliest deadline.

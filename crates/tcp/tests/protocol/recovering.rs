@@ -189,7 +189,7 @@ fn a_timeout_starts_again_from_one_segment_and_doubles() {
         waits.push(solo.next_timeout().unwrap().0.as_millis());
         assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
     }
-    assert_eq!(waits, [200, 400, 800, 1_600]);
+    assert_eq!(waits, [210, 420, 840, 1_680]);
     assert_eq!((solo.connection.info().cwnd, solo.connection.info().ssthresh), (1_000, 7_000));
     // Slow start over what was lost.
     solo.arrive(ack(segment(1))).unwrap();
@@ -255,12 +255,12 @@ fn a_segment_sent_twice_is_not_measured_without_timestamps() {
     solo.arrive(ack(segment(10))).unwrap();
     let info = solo.connection.info();
     // Karn: no sample, and the backed-off time-out stays until there is one.
-    assert_eq!((info.srtt, info.rto), (before, 400 * MILLI));
+    assert_eq!((info.srtt, info.rto), (before, 420 * MILLI));
     solo.write(1_000);
     solo.sent();
     solo.after(10 * MILLI);
     solo.arrive(ack(segment(11))).unwrap();
-    assert_eq!(solo.connection.info().rto, 200 * MILLI);
+    assert_eq!(solo.connection.info().rto, 210 * MILLI);
 }
 
 /// The first segment is lost, and what the peer holds tells how long the round trip has become, once in each.
@@ -315,7 +315,7 @@ fn a_user_timeout_gives_up_by_time() {
     });
     // One second after the first time-out, though the next would come later.
     let end = Progress::TIMED_OUT | Progress::CLOSED;
-    let expected = [(200, Progress::NONE), (400, Progress::NONE), (600, end)];
+    let expected = [(210, Progress::NONE), (420, Progress::NONE), (580, end)];
     assert_eq!(waits.collect::<Vec<_>>(), expected);
 }
 

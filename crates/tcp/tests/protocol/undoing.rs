@@ -64,7 +64,7 @@ fn a_time_out_that_was_only_a_delay_is_undone() {
     assert_eq!((info.undone, info.repair, info.lost, info.backoff), (1, Repair::Open, 0, 0));
     assert!(info.cwnd >= before.0 && info.ssthresh == before.1, "{info:?}");
     // Nothing more is sent again, and the time-out is the longer one until a round trip is measured.
-    assert_eq!(info.rto, 400 * MILLI);
+    assert_eq!(info.rto, 420 * MILLI);
     assert_eq!(solo.text_sent(), []);
 }
 

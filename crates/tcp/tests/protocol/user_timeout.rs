@@ -74,7 +74,7 @@ fn a_peer_that_refuses_what_was_sent_and_answers_is_not_waited_for_any_longer() 
     }
     assert_eq!(progress, Progress::TIMED_OUT | Progress::CLOSED);
     // The rest of the five seconds since the first.
-    assert_eq!(times, [200, 400, 800, 1_600, 2_200]);
+    assert_eq!(times, [210, 420, 840, 1_680, 2_060]);
 }
 
 #[test]

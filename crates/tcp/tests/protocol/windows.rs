@@ -30,7 +30,7 @@ fn a_closed_window_is_probed_with_back_off_for_as_long_as_the_peer_answers() {
         waits.push(waited.as_millis());
         solo.arrive(window(0, OURS)).unwrap();
     }
-    assert_eq!(waits[..5], [200, 400, 800, 1_600, 3_200]);
+    assert_eq!(waits[..5], [210, 420, 840, 1_680, 3_360]);
     assert_eq!(waits[39], 120_000);
     solo.arrive(window(5_000, OURS)).unwrap();
     assert_eq!(solo.text_sent(), [(OURS, 500)]);
@@ -66,7 +66,7 @@ fn a_user_timeout_ends_the_wait_for_a_window_though_the_peer_answers() {
         solo.arrive(window(0, OURS)).unwrap();
         progress = solo.next_timeout().expect("it ends").1;
     }
-    assert_eq!((progress, first.as_millis()), (Progress::TIMED_OUT | Progress::CLOSED, 200));
+    assert_eq!((progress, first.as_millis()), (Progress::TIMED_OUT | Progress::CLOSED, 210));
     assert_eq!(solo.now - began, limit);
     // A window that opens in time begins the wait anew.
     let mut solo = Solo::established(&Config { user_timeout: Some(limit), ..plain() });
