@@ -21,7 +21,7 @@ use crate::thread;
 use crate::wait::{Change, Deadline, announce, asleep, nap, sleep, word};
 use libc::{sockaddr, socklen_t};
 use silk_stream::wake::{self, Woken};
-use silk_stream::{Listener, Thread, kind, named, request};
+use silk_stream::{Listener, Slot, Thread, kind, named, request};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -118,7 +118,8 @@ fn take(call: Call<'_>) -> Answer<Taken> {
     let me = thread::record();
     may_accept(call)?;
     let crowd = Crowd::look(call.socket, call.listener, 0);
-    let handed = me.map_or(Ok(None), |(_, thread)| handed(call, thread))?;
+    let handed =
+        me.map_or(Ok(None), |(_, thread)| handed(call, thread).inspect_err(|_| give_back(thread)))?;
     let first = match handed {
         Some(taken) => Some(taken),
         None => choose(call, me.map(|(_, thread)| thread).filter(|_| blocking), crowd)?,
@@ -151,13 +152,31 @@ fn may_accept(Call { socket, family, .. }: Call<'_>) -> Answer<()> {
     if listens && socket.role() == Role::Listener { Ok(()) } else { Err(libc::EINVAL) }
 }
 
+/// The connection that this thread was handed, if it is this listener's: it may have been handed another's before, which it left.
 fn handed(call: Call<'_>, thread: &Thread) -> Answer<Option<Taken>> {
-    if thread.handed.load(Relaxed) == 0 {
+    let Some(slot) = thread.handed.load(Relaxed).checked_sub(1) else { return Ok(None) };
+    if !is_of(call, slot) {
         return Ok(None);
     }
     let (inside, place) = (gate::pass(), Place::make(call)?);
     let slot = thread.handed.swap(0, SeqCst).checked_sub(1);
     Ok(slot.map(|slot| Taken { slot, rank: None, place, _inside: inside }))
+}
+
+/// Whether the connection in that slot came to the listener.
+fn is_of(Call { socket, family, .. }: Call<'_>, slot: u32) -> bool {
+    let end = |slot: &Slot| address::shared(&slot.local);
+    let ends = family.arena.slot(slot).map(end).zip(socket.slot().ok().map(end));
+    ends.is_none_or(|(at, listens)| {
+        at.port() == listens.port() && (listens.ip().is_unspecified() || at.ip() == listens.ip())
+    })
+}
+
+/// What this thread was handed and cannot take is for others, and told to who watches the listener.
+fn give_back(thread: &Thread) {
+    if thread.handed.load(Relaxed) != 0 {
+        thread::resign();
+    }
 }
 
 /// How many threads wait for a listener's connections, and how many must be left waiting for
@@ -257,7 +276,10 @@ fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
             (_, Ok(Some(given))) => Ok(given),
             // What it was handed stays where it is.
             (Ok(Some(taken)), _) => Ok(taken),
-            (Err(errno), _) | (Ok(None), Err(errno)) => Err(errno),
+            (Err(errno), _) | (Ok(None), Err(errno)) => {
+                give_back(thread);
+                Err(errno)
+            }
             (Ok(None), Ok(None)) => {
                 unstick(socket, listener, crowd, &mut stuck);
                 continue;

@@ -234,9 +234,11 @@ pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Ask
         let way = Way { hops: asked.hops.unwrap_or(0), service };
         let source = source(slot, to, asked.source)?;
         let sent = Sent { peer: to, way, segment, from: source };
-        if put(socket, from, &sent)? {
-            return Ok(total);
-        }
+        let claimed = match put(socket, from, &sent)? {
+            Ok(()) => return Ok(total),
+            Err(claimed) => claimed,
+        };
+        let has_room = |slot: &Slot, space: u32| state::writable(slot).saturating_sub(claimed) >= space;
         let space = sent.space(total as u32);
         if space > slot.tx_size.load(Relaxed) {
             return Err(libc::EMSGSIZE);
@@ -244,13 +246,13 @@ pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Ask
         if deadline.is_none() && socket.is_nonblocking(flags) {
             socket.starved.fetch_add(1, Relaxed);
             wait::announce(slot, Change::Writable(state::worthwhile(slot)));
-            if state::writable(slot) >= space {
+            if has_room(slot, space) {
                 continue;
             }
             return Err(libc::EAGAIN);
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.send_limit()));
-        let ready = |slot: &Slot| state::writable(slot) >= space || state::has_error(slot);
+        let ready = |slot: &Slot| has_room(slot, space) || state::has_error(slot);
         wait::sleep(socket, slot, Change::Writable(space), limit, ready)?;
     }
 }
@@ -359,26 +361,31 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 /// next are made.
 const PORTION: u32 = 24 << 10;
 
-/// Writes the record; `false` when there is no room.
-fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<bool> {
+/// Writes the record; where there is no room, so many bytes of what there is are claimed by what a signal's handler, the caller, has
+/// interrupted.
+fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<Result<(), u32>> {
     if let Some(lane) = lanes::to(socket, socket.slot()?, sent.peer)
         && lanes::send(socket, lane, sent, from)
     {
         give_way(lane.1);
-        return Ok(true);
+        return Ok(Ok(()));
     }
     let turn = WritersTurn::take(socket)?;
     let slot = turn.slot();
     let space = sent.space(from.total() as u32);
-    let fits = |claimed| (state::writable(slot).saturating_sub(claimed) >= space).then_some(space).ok_or(());
-    let Ok(claim) = turn.claim(fits) else { return Ok(false) };
+    let fits =
+        |claimed| (state::writable(slot).saturating_sub(claimed) >= space).then_some(space).ok_or(claimed);
+    let claim = match turn.claim(fits) {
+        Ok(claim) => claim,
+        Err(claimed) => return Ok(Err(claimed)),
+    };
     let push = |bytes| push_datagram(bytes, claim.at, space, sent, &from.slices()).is_some();
     let placed = state::send_ring(slot).map(push);
     claim.publish(if placed == Ok(true) { space } else { 0 });
     ring(socket, slot);
     drop(turn);
     give_way(slot);
-    placed
+    placed.map(|is_placed| is_placed.then_some(()).ok_or(0))
 }
 
 /// A raised thread lets its path's executor run where much waits for it.

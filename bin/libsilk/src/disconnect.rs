@@ -6,6 +6,7 @@ use crate::epoll;
 use crate::errno::Answer;
 use crate::family;
 use crate::listener;
+use crate::own_turn::OwnTurn;
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
@@ -28,8 +29,10 @@ pub fn by_program(socket: &Socket) -> Answer<()> {
     let alive = !listened && now & (status::CONNECTED | status::CONNECTING) != 0 && now & over == 0;
     // As Linux has it, what was alive has been reset, by whom is not said; and what had failed is still to be told.
     let error = if alive { libc::ECONNRESET.unsigned_abs() } else { slot.error.load(SeqCst) };
+    let turns = until_others_are_done(socket);
     begin_again(socket, slot)?;
     slot.error.store(error, SeqCst);
+    drop(turns);
     wait::disturb(slot);
     epoll::changed(socket);
     Ok(())
@@ -39,9 +42,16 @@ pub fn by_program(socket: &Socket) -> Answer<()> {
 /// then try again.
 pub fn of_failed(socket: &Socket, slot: &Slot) -> c_int {
     let why = state::take_error(slot).unwrap_or(libc::ECONNABORTED);
+    let _turns = until_others_are_done(socket);
     // If it cannot, it stays at its end, where nothing but closing it makes sense.
     let _ = begin_again(socket, slot);
     why
+}
+
+/// Who reads or writes is done with the rings before they are another connection's; and who takes the socket apart has said why. While
+/// these live nobody begins to.
+pub fn until_others_are_done(socket: &Socket) -> [OwnTurn<'_>; 2] {
+    [OwnTurn::reading(socket), OwnTurn::writing(socket)]
 }
 
 fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {

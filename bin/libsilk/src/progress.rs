@@ -62,6 +62,11 @@ pub fn finish(socket: &Found) -> Answer<()> {
             socket.shape.fetch_or(shape::GREETED, Relaxed);
             return Ok(());
         }
+        if now & status::CONNECTING == 0 {
+            // Another thread has taken it apart, or was told before this one why it has failed.
+            drop(disconnect::until_others_are_done(socket));
+            return Err(state::take_error(slot).unwrap_or(libc::ECONNABORTED));
+        }
         match wait::sleep(socket, slot, Change::Writable(1), deadline, over) {
             Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
             other => other?,

@@ -5,6 +5,7 @@ use crate::epoll;
 use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::nameless;
+use crate::own_turn::OwnTurn;
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape, shut};
 use crate::state;
@@ -80,10 +81,14 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         socket.shape.fetch_or(shape::GREETED, Relaxed);
     }
     let family = family::joined().ok_or(libc::ENOTCONN)?;
+    // What another thread is just writing comes before the end; who comes after it is refused.
+    let writes_stream = socket.role() == Role::Stream && bits & shut::WRITE != 0;
+    let turn = writes_stream.then(|| OwnTurn::writing(socket));
     note_shut(socket, alteration, bits);
     if socket.role() == Role::Stream {
         family.request(socket.name().0, slot, requests(bits));
     }
+    drop(turn);
     wake_who_waits(socket, slot);
     Ok(())
 }

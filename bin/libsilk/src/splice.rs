@@ -1,11 +1,13 @@
 //! `splice` from a pipe to a socket of ours: what the pipe holds is read straight into the send ring. The other way it is
 //! refused, for which programs have a way round; but what lies in a pipe has been taken from somewhere, and has to get on.
 
-use crate::errno::{Answer, check};
+use crate::errno::{Answer, check, last};
 use crate::real;
 use crate::sendfile::read_into_ring;
 use crate::socket::{Found, Role};
 use crate::stream_io::{self, Extent};
+use libc::{iovec, ssize_t};
+use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
 
 /// Sends at most `count` bytes of those that `pipe` holds; 0 at its end. `at`: whether a place in the pipe is named, and one
@@ -24,21 +26,40 @@ pub fn send(socket: &Found, pipe: c_int, at: [bool; 2], count: usize, flags: c_u
     }
     let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
     let more = if flags & libc::SPLICE_F_MORE == 0 { 0 } else { libc::MSG_MORE };
-    let want = count.min(held(pipe, waits)?);
-    let portion = stream_io::portion(|| true);
-    stream_io::send_with(
-        socket,
-        want,
-        // That the pipe is not waited for says nothing of the socket.
-        (more, Extent::AtMost),
-        portion,
-        |slot, _, place| {
-            read_into_ring(slot, place, |vectors, parts| {
-                // SAFETY: as there.
-                unsafe { real::readv(pipe, vectors, parts) }
-            })
-        },
-    )
+    // Another may have read it empty since it was looked at.
+    let is_dry = Cell::new(false);
+    loop {
+        let want = count.min(held(pipe, waits)?);
+        is_dry.set(false);
+        let portion = stream_io::portion(|| true);
+        let sent = stream_io::send_with(
+            socket,
+            want,
+            // That the pipe is not waited for says nothing of the socket.
+            (more, Extent::AtMost),
+            portion,
+            |slot, _, place| {
+                let read = read_into_ring(slot, place, |vectors, parts| take(pipe, vectors, parts));
+                is_dry.set(read == Err(libc::EAGAIN));
+                read
+            },
+        );
+        if sent != Err(libc::EAGAIN) || !is_dry.get() {
+            return sent;
+        }
+    }
+}
+
+/// Reads what a pipe holds, and does not wait, where Linux can do that: nobody else can write to the socket meanwhile, nor close it,
+/// and signals wait too.
+fn take(pipe: c_int, vectors: *const iovec, parts: c_int) -> ssize_t {
+    // SAFETY: the caller's vectors are for what is read ([`read_into_ring`]).
+    let read = unsafe { real::preadv2(pipe, vectors, parts, -1, libc::RWF_NOWAIT) };
+    if read < 0 && [libc::EOPNOTSUPP, libc::ENOSYS].contains(&last()) {
+        // SAFETY: as above.
+        return unsafe { real::readv(pipe, vectors, parts) };
+    }
+    read
 }
 
 fn is_pipe(fd: c_int) -> bool {

@@ -344,6 +344,10 @@ fn place(
     put: &impl Fn(&Slot, usize, (u32, usize)) -> Answer,
 ) -> Answer<Placed> {
     let turn = WritersTurn::take(socket)?;
+    if socket.shut.load(Relaxed) & shut::WRITE != 0 {
+        // Whoever had the turn before has shut it down.
+        return Err(libc::EPIPE);
+    }
     let slot = turn.slot();
     let is_certain = manner.extent == Extent::Certain && !manner.is_urgent;
     let _undisturbed = (!is_certain).then(Undisturbed::begin);

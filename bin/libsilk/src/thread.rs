@@ -19,14 +19,27 @@ struct Mine {
     number: Cell<Option<u32>>,
 }
 
-impl Drop for Mine {
-    fn drop(&mut self) {
+impl Mine {
+    /// Gives it back.
+    fn resign(&self) {
         if let Some(thread) = self.number.get()
-            && self.process.get() == family::process()
+            && self.process.replace(0) == family::process()
         {
             family::tell(&Request::ThreadGone { thread });
         }
     }
+}
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        self.resign();
+    }
+}
+
+/// Gives this thread's record back, and with it a connection that it was handed and has not taken. It is given another when it next
+/// needs one.
+pub fn resign() {
+    let _ = RECORD.try_with(Mine::resign);
 }
 
 /// This thread's record, asked for now if it has none; `None` when the daemon gives none.

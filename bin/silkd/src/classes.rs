@@ -143,10 +143,19 @@ impl Classes {
         Terms { priority: priority.min(Terms::PRIORITIES - 1), ..terms }
     }
 
-    /// The terms of paths that wait for whoever comes, at this priority: by the policy of the default class.
+    /// The terms of paths that wait for whoever comes, at this priority: by the policy of the default class, whose most
+    /// important class they are no worse off than. They have little to do each time.
     pub fn waiting_terms(&self, priority: u8) -> Terms {
         let policy = self.classes.get(self.default).map_or(0, |(class, _)| class.policy);
-        Terms { policy, ..Terms::with_priority(priority.min(Terms::PRIORITIES - 1)) }
+        let beside =
+            || self.current().map(|(class, _)| terms_of(class)).filter(|terms| terms.policy == policy);
+        let usual = Terms::with_priority(priority.min(Terms::PRIORITIES - 1));
+        Terms {
+            policy,
+            delay: beside().filter_map(|terms| terms.delay).min(),
+            weight: beside().map(|terms| terms.weight).fold(usual.weight, u32::max),
+            ..usual
+        }
     }
 
     /// How many openings a second its classes allow together; `None`: one of them has no limit.
@@ -203,6 +212,19 @@ mod tests {
         assert_eq!(classes.priorities, [0, 2]);
         assert_eq!(classes.domain_of(IpAddr::from([10, 99, 0, 3]), 0, 80), 1);
         assert_eq!(classes.domain_of(IpAddr::from([10, 99, 0, 2]), 0, 80), 0);
+    }
+
+    #[test]
+    fn who_waits_for_anybody_is_no_worse_off_than_the_best_of_its_policy() {
+        let text = "[device]\ninterface = \"eth0\"\n[scheduler]\npolicy = \"edf\"\n\
+                    [[class]]\nname = \"a\"\ndelay = \"5ms\"\nweight = 7\nsource = \"10.0.0.1\"\n\
+                    [[class]]\nname = \"b\"\ndelay = \"9ms\"\ndefault = true\n";
+        let classes = Classes::new(&Config::parse("test", text).unwrap_or_else(|faults| panic!("{faults}")));
+        let terms = classes.waiting_terms(3);
+        assert_eq!(
+            (terms.priority, terms.weight, terms.delay),
+            (3, 7, Some(std::time::Duration::from_millis(5)))
+        );
     }
 
     #[test]

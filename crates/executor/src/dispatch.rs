@@ -219,6 +219,11 @@ impl<P: Port> Dispatch<P> {
         self.paths.up(id, now, &mut self.port, &mut message)
     }
 
+    /// The path that a frame is for which is in no ring, and came over this device, if a module or an entry names one.
+    pub fn target_of(&self, frame: &[u8], device: u8) -> Option<PathId> {
+        self.paths.target(frame, (self.classify)(&self.paths, &self.tables, frame, device))
+    }
+
     /// Runs a frame that is in no ring, put together from fragments or passed on, up its path at once: which, and what became of it.
     /// It came over this device.
     pub fn arrive(

@@ -223,6 +223,38 @@ except OSError as error: print(errno.errorcode[error.errno])
 }
 
 #[test]
+fn what_is_written_beside_a_shutdown_comes_or_is_refused() {
+    let said = Daemon::start(0).python(
+        r"
+import socket, threading
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+lost = 0
+for n in range(150):
+    s = socket.create_connection(('10.77.0.1', 80)); c, _ = l.accept()
+    sent = 0
+    def write():
+        global sent
+        try:
+            while True: sent += s.send(bytes(60000))
+        except BrokenPipeError: pass
+    got = 0
+    def read():
+        global got
+        while d := c.recv(1 << 20): got += len(d)
+    threads = [threading.Thread(target=t) for t in (write, read)]
+    [t.start() for t in threads]
+    while got < n * 10000: pass
+    s.shutdown(socket.SHUT_WR)
+    [t.join() for t in threads]
+    lost += sent - got
+    s.close(); c.close()
+print('lost', lost)
+",
+    );
+    assert_eq!(said, "lost 0");
+}
+
+#[test]
 fn a_killed_server_leaves_nothing() {
     let daemon = Daemon::start(0);
     let server = python_server(

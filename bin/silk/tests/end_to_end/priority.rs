@@ -123,6 +123,72 @@ fn a_connection_in_the_place_of_one_that_was_shared_is_its_processs_own() {
     }
 }
 
+/// A thread that has no descriptor left when somebody comes, looks at another listener, and polls the first.
+const FULL: &str = "import errno, os, resource, select, socket
+here, other = (socket.create_server(('0.0.0.0', port)) for port in (7, 8))
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+last = os.dup(0)
+os.close(last)
+resource.setrlimit(resource.RLIMIT_NOFILE, (last, limits[1]))
+print('listens', flush=True)
+try:
+    here.accept()
+    said = 'accepted'
+except OSError as error:
+    said = errno.errorcode[error.errno]
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+print(said, flush=True)
+other.setblocking(False)
+try:
+    other.accept()
+    print('another is accepted', flush=True)
+except BlockingIOError:
+    print('nobody is there', flush=True)
+poll = select.poll()
+poll.register(here, select.POLLIN)
+print(len(poll.poll(10000)), 'is told', flush=True)
+end, _ = here.accept()
+end.sendall(b'welcome')
+end.close()
+";
+
+#[test]
+fn who_cannot_be_taken_by_the_thread_that_was_called_is_told_to_who_looks() {
+    let Some(silk) = daemon() else { return };
+    let _server = silk.start_logged(silk.on_paths("python3").args(["-c", FULL]), "server");
+    silk.until_says("server", "listens");
+    let ask = "import socket, sys
+with socket.create_connection((sys.argv[1], 7), 20, (sys.argv[2], 0)) as end:
+    print(end.recv(100).decode())
+";
+    let (here, from) = (SERVER.to_string(), PREFERRED.to_string());
+    let said = text(silk.on_peer("python3").args(["-c", ask, &here, &from]));
+    let log = silk.log("server");
+    assert_eq!(said, "welcome\n", "{log}");
+    assert!(log.ends_with("listens\nEMFILE\nnobody is there\n1 is told\n"), "{log}");
+}
+
+/// Gives a datagram socket a priority, then a peer, another, and none, and tells what priority it has.
+const LEADING: &str = "import socket, sys
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.bind(('0.0.0.0', 4060))
+def priority(): return end.getsockopt(0x5117, 1)
+said = [priority()]
+end.setsockopt(0x5117, 1, 1)
+said.append(priority())
+for port in (9, 10):
+    end.connect((sys.argv[1], port))
+    said.append(priority())
+print(*said)
+";
+
+#[test]
+fn a_datagram_socket_keeps_its_priority_when_it_gets_a_peer() {
+    let Some(silk) = daemon() else { return };
+    let said = text(silk.on_paths("python3").args(["-c", LEADING, &CLIENT.to_string()]));
+    assert_eq!(said, "0 1 1 1\n");
+}
+
 /// There its threads have other numbers.
 #[test]
 fn in_a_pid_namespace_of_its_own_a_program_is_raised_and_charged_for_too() {

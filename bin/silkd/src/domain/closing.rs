@@ -35,6 +35,8 @@ impl Engine {
         let wake = end.take_news();
         socket.end = Some(end);
         self.tell_ended(name, wake);
+        // The program may have closed it already, and rings for that once.
+        self.answer_ended(name);
     }
 
     /// Tells the program of a socket without a path what it has not been told yet.
@@ -84,9 +86,10 @@ impl Engine {
         let (class, end) = (socket.past_class, socket.end.take());
         self.core.paths.charge_past(class, cpu);
         if let Some(end) = end {
+            let had_port = end.slot().kind.load(SeqCst) == kind::DATAGRAM;
             self.free(&end);
-            if end.slot().kind.load(SeqCst) == kind::DATAGRAM {
-                // Somebody may wait for its port.
+            if had_port {
+                // Somebody may wait for it.
                 self.wake_control();
             }
         }

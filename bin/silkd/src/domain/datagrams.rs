@@ -60,6 +60,8 @@ impl Engine {
         let Some(local) = locals.first().copied().filter(|_| domain == self.domain) else { return };
         let Some(top) = self.core.paths.graph().modules().of_kind("socket") else { return };
         let before = self.sockets.find(name).and_then(|socket| socket.path);
+        let set = before.and_then(|id| self.core.paths.path(id)?.state.attrs.priority());
+        self.deliver_what_waits(name, now);
         let mut kept = before.and_then(|id| self.core.port.take_datagrams(id));
         if before.is_none() {
             // There was no path for its last address or peer.
@@ -81,6 +83,10 @@ impl Engine {
         let sender = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
         let class = self.classes.class_of(sender, 0, local.port());
         let mut attrs = self.attrs_of(local, class);
+        // What its program has set goes on to hold, where it still may.
+        if let Some(priority) = set.filter(|priority| *priority <= self.classes.max_priority(class)) {
+            attrs = attrs.with(Attr::Priority(priority));
+        }
         if let Some(sharing) = hold.sharing {
             attrs = attrs.with(Attr::Shared(sharing)).with(place(number(name), false));
         }
@@ -112,8 +118,17 @@ impl Engine {
             .with(Attr::Class(class as u8))
     }
 
+    /// What waits for the paths of a datagram socket, which end, is the socket's all the same.
+    pub(super) fn deliver_what_waits(&mut self, name: SocketName, now: Instant) {
+        for id in self.paths_of(name) {
+            while let Some(ticket) = self.core.paths.dequeue(id) {
+                self.deliver(id, ticket, false, now);
+            }
+        }
+    }
+
     /// The paths of a datagram socket: over silk's devices, one for each family that it hears, and over Linux.
-    fn paths_of(&self, name: SocketName) -> impl Iterator<Item = PathId> + use<> {
+    pub(crate) fn paths_of(&self, name: SocketName) -> impl Iterator<Item = PathId> + use<> {
         let socket = self.sockets.get(name);
         let first = socket.and_then(|socket| socket.path);
         let over_linux =
@@ -141,6 +156,7 @@ impl Engine {
         match self.core.paths.create(top, attrs, None, now, &mut self.core.port) {
             Ok(twin) => {
                 self.admit(twin, class);
+                self.admit_with(twin, class, attrs.priority());
                 self.core.port.pair(first, twin);
                 if let Some(socket) = self.sockets.find(name) {
                     socket.twin = Some(twin);
@@ -202,10 +218,12 @@ impl Engine {
                 for bell in options {
                     self.core.paths.bell(id, now, &mut self.core.port, bell);
                 }
-                // The program may have rung before the path was there to hear it.
-                let mut socket = Socket::on(id, true);
-                socket.rung = true;
+                // Whoever serves it goes on to. The program may have rung before the path was there to hear it.
+                let known = self.sockets.remove(name);
+                let mut socket = known.map_or_else(|| Socket::without_path(true), |known| *known);
+                (socket.path, socket.rung) = (Some(id), true);
                 self.sockets.insert(name, socket);
+                self.giving_back.wake(now);
                 self.tell_program(id);
                 self.wake(id, now);
             }
@@ -227,6 +245,7 @@ impl Engine {
         socket.end = Some(end);
         self.sockets.insert(name, socket);
         self.tell_ended(name, wake);
+        self.answer_ended(name);
     }
 
     /// A datagram socket's path ends with its socket.

@@ -199,10 +199,15 @@ impl Engine {
         let count = self.core.receive(now);
         let mut astray = std::mem::take(&mut self.core.astray);
         for (frame, reason) in astray.drain(..) {
-            if reason != DropReason::NoPath || self.pass_on(frame).is_err() {
-                self.core.turn_away(frame, reason, now);
-            } else {
-                self.core.device.release(frame);
+            let passed = if reason == DropReason::NoPath { self.pass_on(frame) } else { Err(reason) };
+            match passed {
+                // Too much is under way to the other domain.
+                Err(DropReason::QueueFull) if reason == DropReason::NoPath => {
+                    self.core.drops.count(DropReason::QueueFull);
+                    self.core.device.release(frame);
+                }
+                Err(_) => self.core.turn_away(frame, reason, now),
+                Ok(()) => self.core.device.release(frame),
             }
         }
         self.core.astray = astray;
@@ -271,7 +276,7 @@ impl Engine {
     }
 
     /// Runs one message up its path.
-    fn deliver(&mut self, id: PathId, ticket: Ticket, more: bool, now: Instant) {
+    pub(super) fn deliver(&mut self, id: PathId, ticket: Ticket, more: bool, now: Instant) {
         let frame = frame_of(ticket);
         if self.answers.contains(&id) {
             self.spread_answer(frame);

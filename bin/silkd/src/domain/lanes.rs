@@ -55,6 +55,7 @@ impl Engine {
     /// A lane hears nothing any more. What it has heard waits for the program.
     pub fn deafen(&mut self, name: SocketName, now: Instant) {
         let Some(id) = self.sockets.find(name).and_then(|lane| lane.path) else { return };
+        self.deliver_what_waits(name, now);
         let Some(mut end) = self.core.port.take_datagrams(id) else { return };
         self.send_what_is_there((id, name), &mut end, now);
         self.drop_twin(name, now);

@@ -7,7 +7,7 @@ use silk_device::Frame;
 use silk_executor::join::checksum_of;
 use silk_instant::Instant;
 use silk_path::classify::{Verdict, skip_extensions};
-use silk_path::{Checksum, DropReason, Endpoint, Outcome};
+use silk_path::{Checksum, DropReason, Endpoint, Outcome, PathId};
 use silk_wire::arp::{self, Operation};
 use silk_wire::{eth, ipv4, ipv6, ndp};
 use std::net::{IpAddr, Ipv4Addr};
@@ -80,6 +80,14 @@ impl Engine {
 
     /// A frame that is in no ring and came over this device: put together from fragments, or passed on.
     pub(crate) fn arrived(&mut self, bytes: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
+        let listens = |id: &PathId| self.listeners.contains_key(&id.index);
+        if !self.listeners.is_empty()
+            && let Some(id) = self.core.target_of(bytes, device).filter(listens)
+        {
+            // As for what comes by this domain's own ring.
+            self.bring_accepted(now);
+            self.tell_fullness(id, now);
+        }
         let Some((mut id, outcome)) = self.core.arrive(bytes, device, checksum, now) else { return };
         if outcome == Outcome::Handoff {
             // What completes a handshake may carry text, for the path that is made then.

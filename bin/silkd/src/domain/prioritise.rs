@@ -47,6 +47,10 @@ impl Engine {
                 format!("priority {priority} has terms that cannot be kept: {refused}"),
             );
         }
+        // A datagram socket's others, over the other IP and over Linux, have what terms there is room for.
+        for other in self.paths_of(name).filter(|other| *other != id) {
+            let _ = self.core.policy.admit(Member(other.index), terms);
+        }
         self.note_priority(id, name, priority);
         self.lead_thread(name, priority);
         Ok(())

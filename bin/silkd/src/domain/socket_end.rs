@@ -345,6 +345,8 @@ impl SocketEnd {
         }
         self.to_program.side.news = false;
         self.from_program.side.news = false;
+        // The indices have been stored; whoever sets its bit after this sees them.
+        std::sync::atomic::fence(SeqCst);
         // Event sets are told of more room only where somebody waits for it: nearly every
         // acknowledgement makes some.
         let bells = readable || self.socket_slot().waiting.load(SeqCst) & waiting::WRITE != 0;
@@ -355,8 +357,6 @@ impl SocketEnd {
     /// Of the threads that sleep on the socket, whether those whose level is reached are to
     /// be woken (CM §4.2 `B_wakeup`); their bits are then taken from the slot.
     fn whom_to_wake(&self, readable: bool, writable: bool, anyway: bool) -> bool {
-        // The indices have been stored; whoever sets its bit after this sees them.
-        std::sync::atomic::fence(SeqCst);
         let slot = self.socket_slot();
         let sleeping = slot.waiting.load(SeqCst);
         if self.is_lane() {

@@ -108,6 +108,18 @@ def connect_with_a_send_time_out(w):
 
 
 @case
+def taken_apart_while_another_thread_connects(w):
+    try:
+        os_route(w, "add")
+        end = w.tcp()
+        connecting = blocked(end.connect, (w.there, 9))
+        w.result("shutdown", attempt(end.shutdown, socket.SHUT_RDWR))
+        w.result("connect", outcome_of(*connecting))
+    finally:
+        os_route(w, "del")
+
+
+@case
 def with_a_user_time_out(w):
     """It ends what Linux and silk alone would go on with for minutes; who waits here waits for 30 s."""
     limit = (TCP, socket.TCP_USER_TIMEOUT, 2500)
