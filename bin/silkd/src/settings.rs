@@ -110,13 +110,10 @@ impl Settings {
         if !owns_link(&self.config) || !several {
             return vec![Place { address, sides }];
         }
-        // A port cannot be reserved at a link-local address without naming the link, which may be all there is.
-        let wide: Vec<_> = sides.each().filter_map(|six| self.first_source(six)).map(Place::from).collect();
-        if wide.is_empty() {
-            let any = sides.each().find_map(|six| self.addresses.iter().find(|ours| ours.is_ipv6() == six));
-            return any.copied().map(Place::from).into_iter().collect();
-        }
-        wide
+        // At each side: whoever has the port there is not to meet another, also where a link-local address is all there is as yet.
+        let any = |six| self.addresses.iter().copied().find(|ours| ours.is_ipv6() == six);
+        let place = |six| self.first_source(six).or_else(|| any(six));
+        sides.each().filter_map(place).map(Place::from).collect()
     }
 
     /// The links stand like this from now on.
@@ -258,6 +255,13 @@ mod tests {
         );
         let wide: Vec<Place> = [alone.addresses[0], alone.addresses[2]].map(Place::from).into();
         assert_eq!(alone.reserve_at(any, Sides::BOTH), wide);
+        // Where routers have advertised nothing yet, there is a link-local one all the same.
+        let mut early = settings(
+            "kind = \"tap\"\ninterface = \"tap0\"\naddress = \"10.0.0.1/24\"\nrouter_advertisements = true",
+        );
+        early.addresses.truncate(2);
+        let sides: Vec<_> = early.reserve_at(any, Sides::BOTH).iter().map(|place| place.sides).collect();
+        assert_eq!(sides, [Sides { four: true, six: false }, Sides { four: false, six: true }]);
     }
 
     #[test]

@@ -116,6 +116,39 @@ fn a_reload_keeps_the_domains() {
     are_in_two_domains(&silk, [(PREFERRED, "8"), (CLIENT, "9")]);
 }
 
+/// A server that takes nobody for a second, and many clients at once, on one machine.
+const CROWDED: &str = "import socket, sys, threading, time
+here = sys.argv[1]
+listener = socket.create_server((here, 7), backlog=1)
+said = []
+def ask():
+    try:
+        with socket.create_connection((here, 7), 30) as end:
+            said.append(end.recv(10).decode())
+    except OSError as error:
+        said.append(str(error))
+clients = [threading.Thread(target=ask) for _ in range(12)]
+for client in clients: client.start()
+time.sleep(1)
+for _ in clients:
+    end, _ = listener.accept()
+    end.sendall(b'ok')
+    end.close()
+for client in clients: client.join()
+print(*sorted(set(said)), len(said))
+";
+
+#[test]
+fn clients_on_the_same_machine_wait_where_the_accept_queue_of_another_class_is_full() {
+    let classes = "[[class]]\nname = \"served\"\npriority = 2\nlocal_port = 7\n\n\
+                   [[class]]\nname = \"standard\"\ndefault = true\n";
+    let device = format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"{OWN}/24\"\n");
+    let Some(silk) = Silk::start_with(&device, classes) else { return };
+    let said = text(silk.on_paths("python3").args(["-c", CROWDED, &OWN.to_string()]));
+    assert_eq!(said, "ok 12\n");
+    silk.linux_saw_nothing();
+}
+
 #[test]
 fn a_tap_has_a_queue_for_each_class() {
     let classes = "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"10.98.0.3\"\n\n\

@@ -1,4 +1,4 @@
-"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | often NAME | ask NAME… | refusals."""
+"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | often NAME | ask NAME… | hear NAME | refusals."""
 import ctypes
 import errno
 import os
@@ -70,6 +70,13 @@ def ask(*names):
         print("built", said, os.read(fd, 100).decode())
 
 
+def hear(name):
+    fd, said = build(DATAGRAM, name)
+    print("built", said, flush=True)
+    while True:
+        print(os.read(fd, 100).decode(), flush=True)
+
+
 def refusals():
     for kind, name in [(DATAGRAM, "home"), (STREAM, "question"), (STREAM, "nowhere"), (STREAM, "nobody")]:
         fd, said = build(kind, name)
@@ -82,4 +89,4 @@ def refusals():
     print("echo", said, again, after)
 
 
-{"serve": serve, "call": call, "often": often, "ask": ask}.get(sys.argv[1], lambda: refusals())(*sys.argv[2:])
+{"serve": serve, "call": call, "often": often, "ask": ask, "hear": hear}.get(sys.argv[1], lambda: refusals())(*sys.argv[2:])

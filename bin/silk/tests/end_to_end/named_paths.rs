@@ -4,7 +4,7 @@
 use crate::host::Silk;
 use crate::programs::{text, within};
 use crate::python::{CLIENTS, ECHO};
-use silk_testkit::netns::{CLIENT, SERVER};
+use silk_testkit::netns::{CLIENT, PREFERRED, SERVER};
 use std::time::Duration;
 
 /// A server's graph, with paths that have names: to these ports of the peer.
@@ -19,6 +19,7 @@ pub fn graph([home, nobody, question]: [u16; 3]) -> String {
         path("home", &format!("protocol = 6\nremote = \"PEER:{home}\"\npriority = 2")),
         path("nobody", &format!("protocol = 6\nremote = \"PEER:{nobody}\"")),
         path("question", &format!("protocol = 17\nlocal_port = 4203\nremote = \"PEER:{question}\"")),
+        path("anybody", "protocol = 17\nlocal_port = 4205"),
         path("questions", &format!("protocol = 17\nlocal_port = 0\nremote = \"PEER:{question}\"")),
     ]
     .concat()
@@ -93,6 +94,25 @@ for _ in range(3):
         |line: &str| line.strip_prefix("built 0 question of port ").and_then(|port| port.parse::<u16>().ok());
     let ports: Vec<_> = said.lines().filter_map(port).collect();
     assert!(ports.len() == 2 && ports[0] != ports[1] && !ports.contains(&0), "{said}");
+}
+
+#[test]
+fn a_named_path_of_messages_without_a_peer_hears_everybody() {
+    let Some(silk) = start() else { return };
+    let mut listener = silk.on_paths("python3");
+    let _listener = silk.start_logged(listener.args(["named_paths.py", "hear", "anybody"]), "listener");
+    silk.until_says("listener", "built 0");
+    let say = "import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.bind((sys.argv[1], 0))
+    s.sendto(sys.argv[1].encode(), (sys.argv[2], 4205))
+";
+    // Of either class, whichever domain has the path.
+    for from in [CLIENT, PREFERRED, CLIENT].map(|from| from.to_string()) {
+        text(silk.on_peer("python3").args(["-c", say, &from, &SERVER.to_string()]));
+        let heard = || silk.log("listener").lines().last() == Some(&from);
+        assert!(within(Duration::from_secs(10), heard), "{from}: {}{}", silk.log("listener"), silk.report());
+    }
 }
 
 #[test]

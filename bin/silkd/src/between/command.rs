@@ -173,6 +173,13 @@ pub enum Command {
     },
     /// A lane hears nothing any more.
     Deafen(SocketName),
+    /// A path of the graph hears everybody who sends to this end, in this domain: others pass on what comes for it.
+    Home {
+        /// The end.
+        local: Endpoint,
+        /// The domain.
+        domain: usize,
+    },
     /// No datagram socket is bound to this port any more.
     Deserted {
         /// The port.

@@ -8,6 +8,7 @@ use silk_stream::mail::Sender;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// A listening socket that executors serve together. When the last of them lets go, its
 /// slot and record return to the control thread.
@@ -22,6 +23,8 @@ pub struct ListenerHold {
     pub ends: Vec<Endpoint>,
     /// The most connections that may wait to be accepted, in each class.
     pub backlog: AtomicU32,
+    /// How many more are on their way from Linux's socket to the domains of their classes.
+    pub coming: AtomicU32,
     /// It shares its port with others that listen.
     pub sharing: Option<Sharing>,
     /// Linux's socket of the same address and port, where Linux has the address: what comes to
@@ -38,11 +41,31 @@ impl Drop for ListenerHold {
     }
 }
 
+/// Counts a connection among those on their way, as long as it lives.
+#[derive(Debug)]
+pub struct Coming(Arc<ListenerHold>);
+
+impl Coming {
+    /// One more for this listening socket.
+    pub fn to(hold: &Arc<ListenerHold>) -> Self {
+        hold.coming.fetch_add(1, SeqCst);
+        Self(hold.clone())
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.0.coming.fetch_sub(1, SeqCst);
+    }
+}
+
 /// A connection that Linux's socket has accepted for a listening socket.
 #[derive(Debug)]
 pub struct Arrived {
     /// The listening socket.
     pub hold: Arc<ListenerHold>,
+    /// It is on its way there.
+    pub coming: Coming,
     /// The connection.
     pub socket: OwnedFd,
     /// Our end of it.

@@ -97,6 +97,7 @@ mod tests {
             holders: Vec::new(),
             chose_port: true,
             has_peer: false,
+            is_of_graph: false,
             opened: 0,
             rings: None,
         };

@@ -101,6 +101,8 @@ pub struct Socket {
     pub chose_port: bool,
     /// It is a datagram socket that hears one peer alone.
     pub has_peer: bool,
+    /// It is a path of the graph, with modules of its own: it has no lanes, which are ordinary paths.
+    pub is_of_graph: bool,
     /// The how manieth datagram socket that was opened it is.
     pub opened: u64,
     /// Its rings, once it has them (an accepted connection's are its executor's).

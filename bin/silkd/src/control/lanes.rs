@@ -165,7 +165,7 @@ impl Server {
         let hears = |socket: &Socket| {
             let at_port = socket.local.is_some_and(|local| local.port() == port);
             let is_open = matches!(socket.state, State::Served { .. }) && !socket.holders.is_empty();
-            socket.kind == Kind::Datagram && at_port && is_open && !socket.has_peer
+            socket.kind == Kind::Datagram && at_port && is_open && !socket.has_peer && !socket.is_of_graph
         };
         let mut hearing: Vec<_> = sockets.filter(|(_, socket)| hears(socket)).collect();
         hearing.sort_by_key(|(_, socket)| socket.opened);

@@ -124,6 +124,7 @@ impl Server {
             holders,
             chose_port: false,
             has_peer: false,
+            is_of_graph: false,
             opened: 0,
             rings,
         };
@@ -267,6 +268,7 @@ impl Server {
         }
         let port = self.ports.hold(&held);
         let hold = Arc::new(ListenerHold {
+            coming: AtomicU32::new(0),
             name: SocketName { family, slot },
             listener,
             ends: Self::ends(local, held.sides),

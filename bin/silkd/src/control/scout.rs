@@ -63,6 +63,7 @@ impl Server {
         if let Some(known) = self.families.get_mut(&family) {
             if let Some(entry) = known.sockets.get_mut(&slot) {
                 entry.state = State::Served { domain };
+                entry.is_of_graph = true;
             }
             if let Some(record) = known.arena.slot(slot) {
                 record.domain.store(domain as u32, SeqCst);
@@ -70,6 +71,10 @@ impl Server {
             }
         }
         let socket = SocketName { family, slot };
+        if let Some((local, _)) = named.filter(|_| recipe.attrs.remote().is_none()) {
+            // What comes to another domain for it is passed on.
+            self.tell_all(|| Command::Home { local, domain });
+        }
         if let Some(orders) = self.orders.get(domain) {
             // An executor that has ended says so at the daemon's end.
             let _ = orders.give(Command::Scout {

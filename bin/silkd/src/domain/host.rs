@@ -4,7 +4,7 @@
 //! with HOST at the bottom. (Of datagrams: `host_datagrams.rs`.)
 
 use crate::between::command::Command;
-use crate::between::listener_hold::{Arrived, ListenerHold};
+use crate::between::listener_hold::{Arrived, Coming, ListenerHold};
 use crate::between::reserved::Reserved;
 use crate::domain::engine::{BURST, Engine};
 use crate::domain::host_socket::{LinuxSocket, accept, reset};
@@ -85,8 +85,9 @@ impl Engine {
             }
             match accept(linux) {
                 Ok((socket, local, remote)) => {
-                    let Some(hold) = self.next_listener(id) else { return };
-                    self.pass_to_class(Arrived { hold, socket, local, remote }, now);
+                    let Some(hold) = self.next_with_room(id) else { return };
+                    let coming = Coming::to(&hold);
+                    self.pass_to_class(Arrived { hold, coming, socket, local, remote }, now);
                 }
                 // None is left; or the port has been given back.
                 Err(Errno::AGAIN | Errno::INVAL) => return,
@@ -102,16 +103,27 @@ impl Engine {
     }
 
     /// Whether a connection of some class would find as many before it, at each of the sockets
-    /// that share a listen path, as the backlog allows. Of what class the next one is, nobody
-    /// knows before it is accepted.
+    /// that share a listen path, as the backlog allows.
     fn has_no_room(&self, id: PathId) -> bool {
-        let is_full = |hold: &Arc<ListenerHold>| {
-            let family = self.families.get(&hold.name.family);
-            let listener = family.and_then(|family| family.arena.listener(hold.listener));
-            let backlog = hold.backlog.load(SeqCst);
-            listener.is_none_or(|listener| listener.queue.iter().any(|queue| queue.len() >= backlog))
-        };
-        self.listeners.get(&id.index).is_none_or(|holds| holds.iter().all(is_full))
+        self.listeners.get(&id.index).is_none_or(|holds| holds.iter().all(|hold| self.is_full(hold)))
+    }
+
+    /// The same at one of them. Of what class the next one is, nobody knows before it is accepted; those on their way may all be of one.
+    fn is_full(&self, hold: &ListenerHold) -> bool {
+        let family = self.families.get(&hold.name.family);
+        let listener = family.and_then(|family| family.arena.listener(hold.listener));
+        let (backlog, coming) = (hold.backlog.load(SeqCst), hold.coming.load(SeqCst));
+        listener.is_none_or(|listener| {
+            listener.queue.iter().any(|queue| queue.len().saturating_add(coming) >= backlog)
+        })
+    }
+
+    /// The listening socket that gets the next connection of a listen path, whichever class it is of.
+    fn next_with_room(&mut self, id: PathId) -> Option<Arc<ListenerHold>> {
+        let next = self.next_listener(id)?;
+        let others = self.listeners.get(&id.index).into_iter().flatten();
+        let mut all = [&next].into_iter().chain(others);
+        all.find(|hold| !self.is_full(hold)).or(Some(&next)).cloned()
     }
 
     /// Takes a connection to the domain of its peer's class.
@@ -135,7 +147,8 @@ impl Engine {
 
     /// Makes a path of a connection; it is reset where that cannot be.
     fn open_host(&mut self, arrived: Arrived, now: Instant) {
-        let Arrived { hold, socket, local, remote } = arrived;
+        // It is on its way until it is brought, or reset.
+        let Arrived { hold, coming: _coming, socket, local, remote } = arrived;
         let socket = Arc::new(socket);
         let attrs = Attrs::new()
             .with(Attr::Local(local))

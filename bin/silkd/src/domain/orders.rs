@@ -74,6 +74,7 @@ pub fn obey(engine: &mut Engine, command: Command) {
             }
         }
         Command::Deafen(socket) => engine.deafen(socket, now),
+        Command::Home { local, domain } => engine.homes.enter(local, domain),
         Command::Deserted { port, at } => engine.homes.desert(port, at),
         Command::Scout { socket, rings, recipe, answer } => {
             engine.open_scout(socket, rings, &recipe, now);

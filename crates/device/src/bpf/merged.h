@@ -20,7 +20,11 @@ struct xdp_buff {
 
 struct skb_shared_info {
 	__u16 gso_size;
+	unsigned int gso_type;
 } __attribute__((preserve_access_index));
+
+/* One datagram that a device was to cut into fragments (SKB_GSO_UDP of linux/skbuff.h): it is whole. */
+#define TO_FRAGMENT (1 << 16)
 
 /* The payload bytes of each of the packets that this one was merged of, 0 when it is one alone. */
 static __always_inline __u32 merged(struct xdp_md *ctx, __u32 link)
@@ -28,13 +32,15 @@ static __always_inline __u32 merged(struct xdp_md *ctx, __u32 link)
 	struct xdp_buff *buffer = (void *)ctx;
 	__u32 tail = bpf_core_type_size(struct skb_shared_info);
 	struct skb_shared_info *info;
+	unsigned int type = 0;
 	__u16 size = 0;
 
 	if (!(in_linux >> link & 1))
 		return 0;
 	tail = (tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1);
 	info = BPF_CORE_READ(buffer, data_hard_start) + BPF_CORE_READ(buffer, frame_sz) - tail;
-	if (bpf_core_read(&size, sizeof(size), &info->gso_size))
+	if (bpf_core_read(&size, sizeof(size), &info->gso_size) ||
+	    bpf_core_read(&type, sizeof(type), &info->gso_type))
 		return 0;
-	return size;
+	return type & TO_FRAGMENT ? 0 : size;
 }

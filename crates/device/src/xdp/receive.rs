@@ -112,7 +112,11 @@ impl XdpReceive {
                 continue;
             };
             if self.is_several(frame) {
-                self.tell_apart(frame);
+                let is_apart = self.tell_apart(frame);
+                if first.continues && !is_apart {
+                    // Nothing is delivered of it: what lies behind it must not wait for it.
+                    self.long_now -= 1;
+                }
                 self.take_merged(frames, limit - (frames.len() - before));
                 continue;
             }
@@ -199,17 +203,19 @@ impl XdpReceive {
             && is_datagram(self.bytes(frame).get(frame.range()).unwrap_or_default())
     }
 
-    /// Makes a packet that is several datagrams those that it was, as far as it says how long they are.
-    fn tell_apart(&mut self, frame: Frame) {
+    /// Makes a packet that is several datagrams those that it was, as far as it says how long they are; whether it does.
+    fn tell_apart(&mut self, frame: Frame) -> bool {
         let longest = self.parts.longest;
         let mut merged = self.merged.take().unwrap_or_else(|| Merged::new(longest));
         let packet = self.bytes(frame).get(frame.range()).unwrap_or_default();
-        match merged.cut(packet, frame.segment, frame.path) {
+        let cut = merged.cut(packet, frame.segment, frame.path);
+        match &cut {
             Ok(lost) => self.received.no_buffer += lost,
             Err(_) => self.received.malformed += 1,
         }
         self.merged = Some(merged);
         self.release(frame);
+        cut.is_ok()
     }
 
     /// Hands up datagrams of packets that were several.

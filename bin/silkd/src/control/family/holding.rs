@@ -105,6 +105,7 @@ impl Family {
                     holders: vec![owner],
                     chose_port: false,
                     has_peer: false,
+                    is_of_graph: false,
                     opened: 0,
                     rings: None,
                 },
@@ -264,6 +265,7 @@ mod tests {
             holders: vec![holder],
             chose_port: false,
             has_peer: false,
+            is_of_graph: false,
             opened: 0,
             rings: None,
         }
