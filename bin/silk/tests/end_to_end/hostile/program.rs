@@ -393,11 +393,17 @@ impl Program {
     fn note(&mut self, n: usize, got: Received<Reply>) {
         let owed = &mut self.lines[n].owed;
         let answered = owed.iter().position(|request| answers(&got.message, request));
-        // What is refused may have been any.
-        let request = answered.map(|at| owed.remove(at)).or_else(|| match got.message {
-            Reply::Report { more: true, .. } => None,
-            _ => owed.pop(),
-        });
+        // Other answers may be to any; `Renew` has one of its own, where it is not refused.
+        let any = || {
+            let other = owed.iter().rposition(|request| !matches!(request, Request::Renew));
+            other.or(owed.len().checked_sub(1))
+        };
+        let request = match (&got.message, answered) {
+            (Reply::Report { more: true, .. }, _) => None,
+            // What was asked before need not be answered any more.
+            (Reply::Renewed, Some(at)) => owed.drain(..=at).last(),
+            (_, answered) => answered.or_else(any).map(|at| owed.remove(at)),
+        };
         match got.message {
             Reply::Socket { slot, generation } => self.sockets.push((slot, generation)),
             Reply::Sockets { slot, generation, spares } => {
