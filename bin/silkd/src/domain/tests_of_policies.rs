@@ -70,7 +70,8 @@ fn paths_of_wfq_have_shares_by_the_weights_of_their_classes() {
 fn a_path_of_bert_has_what_is_reserved_for_it_and_the_others_the_rest() {
     let reserve = "reserve = { budget = \"3ms\", period = \"10ms\" }";
     let runs = runs(&policy("bert"), &[reserve, "", ""]);
-    assert!(runs[0] >= 290 && runs[1] > 200 && within(runs[1], runs[2]), "{runs:?}");
+    // Linux has half of the processor, so it is so much more of what paths have.
+    assert!(runs[0] >= 590 && runs[1] >= 190 && within(runs[1], runs[2]), "{runs:?}");
 }
 
 #[test]
