@@ -40,7 +40,7 @@ pub struct Class {
     pub weight: u32,
     /// How long a message may take, which makes its deadline (EDF, deadline/workahead).
     pub delay: Option<Duration>,
-    /// Processor time set aside for each of its paths (BERT, EDF).
+    /// Processor time set aside for each of its paths (BERT, EDF); its period stands in for a delay (EDF).
     pub reserve: Option<Reserve>,
     /// Whether its deadlines may take from others and others' not from it (BERT).
     pub important: bool,
