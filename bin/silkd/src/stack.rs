@@ -162,30 +162,25 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
 /// # Errors
 /// The shares are more than there is, which the configuration does not allow.
 pub fn policy(config: &Config, limit: u32) -> Result<Box<dyn Policy + Send>, Refused> {
-    const WHOLE: u32 = Percent::WHOLE.millionths();
     let Config { scheduler, policies, .. } = config;
-    let paths_share = WHOLE - scheduler.linux_share.millionths();
+    let one = |kind, share| one_policy(kind, limit, scheduler.quantum, scheduler.part_of(kind, share));
     if policies.is_empty() {
-        let capacity = if scheduler.policy == PolicyName::Bert { paths_share } else { WHOLE };
-        return Ok(one_policy(scheduler.policy, limit, scheduler.quantum, capacity));
+        return Ok(one(scheduler.policy, None));
     }
-    let shares = policies.iter().map(|policy| {
-        let share = policy.share.millionths();
-        // What it can promise is a part of what Linux leaves.
-        let capacity = u64::from(share) * u64::from(paths_share) / u64::from(WHOLE);
-        (share, one_policy(policy.kind, limit, scheduler.quantum, capacity as u32))
-    });
+    let shares =
+        policies.iter().map(|policy| (policy.share.millionths(), one(policy.kind, Some(policy.share))));
     Ok(Box::new(Shares::new(scheduler.quantum, shares.collect())?))
 }
 
-/// A policy of this kind, with `capacity` millionths of the processor open to reservations.
-fn one_policy(kind: PolicyName, limit: u32, quantum: Duration, capacity: u32) -> Box<dyn Policy + Send> {
+/// A policy of this kind that has this part of the processor whatever others do, and promises no more of it.
+fn one_policy(kind: PolicyName, limit: u32, quantum: Duration, part: Percent) -> Box<dyn Policy + Send> {
+    let part = part.millionths();
     match kind {
         PolicyName::FixedPriority => Box::new(Fixed::new(limit)),
-        PolicyName::Edf => Box::new(Edf::with_capacity(limit, capacity)),
+        PolicyName::Edf => Box::new(Edf::with_capacity(limit, part)),
         PolicyName::Wfq => Box::new(Wfq::new(limit, quantum)),
-        PolicyName::Bert => Box::new(Bert::new(limit, quantum, capacity)),
-        PolicyName::DeadlineWorkahead => Box::new(DeadlineWorkahead::with_capacity(limit, capacity)),
+        PolicyName::Bert => Box::new(Bert::new(limit, quantum, part)),
+        PolicyName::DeadlineWorkahead => Box::new(DeadlineWorkahead::with_capacity(limit, part)),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::threads::ringing::{Patience, Ringers};
 use crate::threads::stepping_down::{RealTime, SteppingDown};
 use crate::threads::watchdog::{self, Watched};
 use crate::{cpus, stack, sys};
-use silk_config::{Config, Device, Policy, Scheduler, Source, Unlisted, Unreadable};
+use silk_config::{Config, Device, Scheduler, Source, Unlisted, Unreadable};
 use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_stream::mail::mail;
 use silk_stream::wake;
@@ -311,8 +311,7 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
         other => other,
     };
     let cpus = cpus_of(scheduler);
-    let divides =
-        matches!(scheduler.policy, Policy::Wfq | Policy::Bert) || !settings.config.policies.is_empty();
+    let divides = scheduler.policy.divides() || !settings.config.policies.is_empty();
     let linux = divides.then(|| LinuxShare::new(scheduler.linux_share, scheduler.quantum));
     // Programs below it would wait for an executor that waits, and Linux's share is measured by who sleeps.
     let anticipates = scheduler.extend && linux.is_none();

@@ -8,7 +8,7 @@ use crate::policy::{self, SharedPolicy};
 use crate::read::{Notes, Section};
 use crate::scheduler::{Scheduler, read_priority};
 use crate::tcp::Congestion;
-use crate::value::ByteSize;
+use crate::value::{ByteSize, Percent};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub struct Class {
     pub weight: u32,
     /// How long a message may take, which makes its deadline (EDF, deadline/workahead).
     pub delay: Option<Duration>,
-    /// Processor time set aside for each of its paths (BERT, EDF).
+    /// Processor time set aside for each of its paths (BERT, EDF); its period stands in for a delay (EDF).
     pub reserve: Option<Reserve>,
     /// Whether its deadlines may take from others and others' not from it (BERT).
     pub important: bool,
@@ -108,6 +108,13 @@ impl Rule {
         self.source.is_none_or(|own| other.source.is_some_and(|other| own.covers(other)))
             && (self.dscp.is_none() || self.dscp == other.dscp)
             && (self.local_port.is_none() || self.local_port == other.local_port)
+    }
+}
+
+impl Reserve {
+    /// The part of a CPU that it is.
+    fn part(self) -> Percent {
+        Percent::of_time(self.budget, self.period)
     }
 }
 
@@ -185,6 +192,7 @@ impl Class {
             name: section.span_of("name"),
             default: section.span_of("default"),
             limits: section.span_of("limits"),
+            reserve: section.span_of("reserve"),
             class,
         };
         section.finish();
@@ -197,7 +205,7 @@ fn or_any<T: Copy>(list: &[T]) -> impl Iterator<Item = Option<T>> {
     list.iter().copied().map(Some).chain(list.is_empty().then_some(None))
 }
 
-/// A class and where it, its name, its `default` and its limits stand.
+/// A class and where it, its name, its `default`, its limits and its `reserve` stand.
 pub(crate) struct Placed {
     pub(crate) class: Class,
     /// Nothing was wrong with it; otherwise its rules may not be what was meant.
@@ -206,6 +214,7 @@ pub(crate) struct Placed {
     name: Range<usize>,
     default: Range<usize>,
     limits: Range<usize>,
+    reserve: Range<usize>,
 }
 
 fn check_name(class: &Class, section: &mut Section<'_, '_>) {
@@ -319,6 +328,32 @@ pub(crate) fn check_all(classes: &[Placed], listen_priority: u8, kind: DeviceKin
     check_default(classes, notes);
     check_priorities(classes, listen_priority, notes);
     check_rules(classes, notes);
+}
+
+/// No class reserves what its policy can never promise: its paths would all go without.
+pub(crate) fn check_reserves(
+    classes: &[Placed],
+    scheduler: &Scheduler,
+    policies: &[SharedPolicy],
+    notes: &mut Notes,
+) {
+    for placed in classes.iter().filter(|placed| placed.sound) {
+        let Some(asked) = placed.class.reserve.map(Reserve::part) else { continue };
+        let shared = policies.get(usize::from(placed.class.policy));
+        let kind = shared.map_or(scheduler.policy, |policy| policy.kind);
+        let most = kind.promises(scheduler.part_of(kind, shared.map(|policy| policy.share)));
+        if kind.reserves() && asked > most {
+            let message = format!("this is {asked} of a CPU, and its policy can promise at most {most}");
+            let help = match shared {
+                None => "take a smaller `budget`, or a smaller `linux_share`".to_owned(),
+                Some(SharedPolicy { name, .. }) => format!(
+                    "take a smaller `budget`, a smaller `linux_share`, or a larger `share` of the policy `{}`",
+                    name.escape_debug()
+                ),
+            };
+            notes.advise(placed.reserve.clone(), message, help);
+        }
+    }
 }
 
 fn check_default(classes: &[Placed], notes: &mut Notes) {

@@ -86,11 +86,16 @@ impl Config {
         }
         let graph = file.read("graph");
         let (device, further) = device::read_all(&mut file);
+        let faults = file.notes.faults.len();
         let policies = policy::read_all(&mut file);
         let scheduler = Scheduler::read(file.table("scheduler", "[scheduler]"), !policies.is_empty());
+        let shares_are_sound = file.notes.faults.len() == faults && !file.notes.broken;
         let listen = Listen::read(file.table("listen", "[listen]"), &scheduler);
         let placed = file.tables("class", "[[class]]", |section| Class::read(section, &scheduler, &policies));
         class::check_all(&placed, listen.priority, device.kind, file.notes);
+        if shares_are_sound {
+            class::check_reserves(&placed, &scheduler, &policies, file.notes);
+        }
         let mut classes: Vec<Class> = placed.into_iter().map(|placed| placed.class).collect();
         if !file.has("class") {
             classes.push(Class::ordinary());

@@ -21,6 +21,23 @@ words! {
     }
 }
 
+impl Policy {
+    /// Whether it divides the CPU, also with Linux.
+    pub const fn divides(self) -> bool {
+        matches!(self, Self::Wfq | Self::Bert)
+    }
+
+    /// Whether it heeds what a class reserves.
+    pub(crate) const fn reserves(self) -> bool {
+        matches!(self, Self::Bert | Self::Edf)
+    }
+
+    /// What it can promise at most to those that reserve, where it has `part` of the CPU. BERT keeps a hundredth of that for all others.
+    pub const fn promises(self, part: Percent) -> Percent {
+        if matches!(self, Self::Bert) { part.times(Percent::of_hundred(99)) } else { part }
+    }
+}
+
 /// `[scheduler]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduler {
@@ -59,6 +76,17 @@ impl Scheduler {
     /// stay ordinary.
     pub fn fifo(&self, priority: u8) -> Option<u8> {
         (priority > 0).then(|| self.base_priority + 2 * priority.min(self.highest_priority()))
+    }
+
+    /// The part of a CPU that a policy has whatever others do: `share` of what Linux leaves, where it stands beside others; alone all,
+    /// unless it divides the CPU with Linux.
+    pub const fn part_of(&self, policy: Policy, share: Option<Percent>) -> Percent {
+        let left = self.linux_share.rest();
+        match share {
+            Some(share) => share.times(left),
+            None if policy.divides() => left,
+            None => Percent::WHOLE,
+        }
     }
 
     /// `several`: the policies have tables of their own.

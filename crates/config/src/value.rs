@@ -221,6 +221,22 @@ impl Percent {
         self.0
     }
 
+    /// What is left of the whole.
+    pub(crate) const fn rest(self) -> Self {
+        Self(Self::WHOLE.0 - self.0)
+    }
+
+    /// This part of another part, rounded down.
+    pub(crate) const fn times(self, other: Self) -> Self {
+        Self((self.0 as u64 * other.0 as u64 / Self::WHOLE.0 as u64) as u32)
+    }
+
+    /// What `part`, more than nothing, is of `whole`, at least as long, rounded up.
+    pub(crate) fn of_time(part: Duration, whole: Duration) -> Self {
+        let part = part.as_nanos() * u128::from(Self::WHOLE.0);
+        u32::try_from(part.div_ceil(whole.as_nanos().max(1))).map_or(Self::WHOLE, Self)
+    }
+
     fn of(part: f64) -> Option<Self> {
         (0.0..=1.0).contains(&part).then(|| Self((part * 1e6).round() as u32))
     }
@@ -314,6 +330,14 @@ mod tests {
             assert_eq!(read::<Percent>(wrong), None, "{wrong}");
         }
         assert_eq!(Percent::of_hundred(90).to_string(), "90%");
+    }
+
+    #[test]
+    fn a_part_of_a_part_is_rounded_down_and_of_a_time_up() {
+        assert_eq!(Percent(333_333).times(Percent(500_000)), Percent(166_666));
+        let of_time =
+            |part, whole| Percent::of_time(Duration::from_millis(part), Duration::from_millis(whole));
+        assert_eq!([of_time(1, 3), of_time(1, 2), of_time(2, 2)], [333_334, 500_000, 1_000_000].map(Percent));
     }
 
     #[test]

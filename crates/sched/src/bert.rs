@@ -1,8 +1,10 @@
 //! BERT, a scheduler for best effort and real-time paths (Bavier, Peterson and Mosberger,
 //! Princeton TR-587-98 and TR-602-99; SILK §2.1). Members share the processor by virtual
 //! time. One that *reserves* gets the rate it reserved; all others together form the
-//! *pool*, which has what is not reserved and divides it by weight. Virtual time never runs
-//! slower than real time, so a deadline can be compared with the virtual time at which a
+//! *pool*, which has what is not reserved and divides it by weight. All weights add up to the
+//! part of the processor that the members have together, Linux and other policies beside
+//! them: so a weight is a rate of processor time, and virtual time never runs
+//! slower than real time. Therefore a deadline can be compared with the virtual time at which a
 //! member's reservation would let it finish. When that is too late, an *important* member
 //! steals: its service is moved up to the deadline, and the difference is taken, never
 //! more than they would have had until then, from the pool and from reservations that are
@@ -20,8 +22,8 @@ use silk_instant::Instant;
 
 /// The pool's place in the fluid model; a member that reserves has its number plus one.
 const POOL: u32 = 0;
-/// What the pool always keeps: 1 %.
-const POOL_LEAST: u32 = WHOLE / 100;
+/// What the pool always keeps: one in so many of what the members have.
+const POOL_KEEPS: u32 = 100;
 /// How many victims one theft may go through, so that it stays short.
 const VICTIMS: usize = 8;
 
@@ -30,6 +32,9 @@ const VICTIMS: usize = 8;
 pub struct Bert {
     limit: u32,
     quantum: Duration,
+    /// The part of the processor that the members have at least, in millionths: the sum of all
+    /// weights in `fluid`.
+    part: u32,
     members: Vec<Slot>,
     /// The pool and the members that reserve.
     fluid: Fluid,
@@ -75,19 +80,21 @@ impl Slot {
 }
 
 impl Bert {
-    /// A scheduler for the members below `limit`, whose runs take at most `quantum`, of
-    /// which at most `capacity` millionths of the processor can be reserved (and never the
-    /// last 1 %).
-    pub fn new(limit: u32, quantum: Duration, capacity: u32) -> Self {
+    /// A scheduler for the members below `limit`, whose runs take at most `quantum`, and who
+    /// have at least `part` millionths of the processor while they have work. Of these they can
+    /// reserve all but 1 %.
+    pub fn new(limit: u32, quantum: Duration, part: u32) -> Self {
+        let part = part.clamp(1, WHOLE);
         let mut fluid = Fluid::new();
-        fluid.admit(POOL, WHOLE, quantum);
+        fluid.admit(POOL, part, quantum);
         Self {
             limit,
             quantum,
+            part,
             members: Vec::new(),
             fluid,
             pool: Wfq::new(limit, quantum),
-            book: Book::new(capacity.min(WHOLE - POOL_LEAST)),
+            book: Book::new(part - part.div_ceil(POOL_KEEPS)),
             victims: Queue::EMPTY,
             chain: Chain::default(),
             running: None,
@@ -96,7 +103,7 @@ impl Bert {
 
     /// Leaves to the pool what is not reserved.
     fn resize_pool(&mut self, reserved: u32) {
-        self.fluid.admit(POOL, WHOLE - reserved, self.quantum);
+        self.fluid.admit(POOL, self.part - reserved, self.quantum);
     }
 
     fn slot(&self, member: Member) -> Slot {
@@ -174,7 +181,7 @@ impl Bert {
     /// Moves up the service of an important member that its reservation would serve too
     /// late, at the cost of the unimportant.
     fn steal(&mut self, thief: u32, allowed: Duration) {
-        let late = self.fluid.lateness(thief, allowed, WHOLE);
+        let late = self.fluid.lateness(thief, allowed);
         let mut need = self.fluid.service(thief, late);
         need -= self.rob(POOL, thief, need, allowed);
         for _ in 0..VICTIMS {
@@ -189,7 +196,7 @@ impl Bert {
 
     /// What could be taken.
     fn rob(&mut self, victim: u32, thief: u32, need: u64, allowed: Duration) -> u64 {
-        let taken = self.fluid.spare(victim, allowed, WHOLE).min(need);
+        let taken = self.fluid.spare(victim, allowed).min(need);
         if taken > 0 {
             self.fluid.transfer(victim, thief, taken);
         }
@@ -324,7 +331,7 @@ mod tests {
 
     #[test]
     fn reservations_get_their_rate_and_the_pool_divides_the_rest_by_weight() {
-        let mut bert = Bert::new(8, QUANTUM, 900_000);
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
         bert.admit(Member(0), reserving(50, false)).unwrap();
         bert.admit(Member(1), Terms::with_weight(3)).unwrap();
         bert.admit(Member(2), Terms::with_weight(2)).unwrap();
@@ -332,8 +339,31 @@ mod tests {
     }
 
     #[test]
+    fn of_a_part_of_the_processor_a_reservation_is_so_much_more() {
+        for (part, of_part) in [(500_000, [80, 20]), (450_000, [89, 11]), (800_000, [50, 50])] {
+            let mut bert = Bert::new(8, QUANTUM, part);
+            bert.admit(Member(0), reserving(40, false)).unwrap();
+            bert.admit(Member(1), Terms::default()).unwrap();
+            assert_eq!(shares(&mut bert, &[0, 1], None), of_part, "{part}");
+        }
+    }
+
+    #[test]
+    fn the_pool_keeps_a_hundredth_of_the_part() {
+        let mut bert = Bert::new(8, QUANTUM, 200_000);
+        assert_eq!(
+            bert.admit(Member(0), reserving(20, false)),
+            Err(Refused::Overcommitted { asked: 200_000, left: 198_000 })
+        );
+        let most = Reservation { budget: Duration::from_micros(1980), period: Duration::from_millis(10) };
+        bert.admit(Member(0), Terms { reserved: Some(most), ..Terms::default() }).unwrap();
+        bert.admit(Member(1), Terms::default()).unwrap();
+        assert_eq!(shares(&mut bert, &[0, 1], None), [99, 1]);
+    }
+
+    #[test]
     fn an_important_deadline_takes_from_the_pool_and_the_unimportant_only() {
-        let mut bert = Bert::new(8, QUANTUM, 900_000);
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
         bert.admit(Member(0), reserving(20, true)).unwrap();
         bert.admit(Member(1), reserving(30, true)).unwrap();
         bert.admit(Member(2), reserving(30, false)).unwrap();
@@ -346,7 +376,7 @@ mod tests {
     #[test]
     fn the_delay_of_the_terms_stands_in_for_a_missing_deadline() {
         let stolen = |important| {
-            let mut bert = Bert::new(8, QUANTUM, 900_000);
+            let mut bert = Bert::new(8, QUANTUM, WHOLE);
             let delay = Some(Duration::from_micros(150));
             bert.admit(Member(0), Terms { delay, ..reserving(20, important) }).unwrap();
             bert.admit(Member(1), Terms::default()).unwrap();
@@ -359,7 +389,7 @@ mod tests {
     #[test]
     fn who_is_admitted_anew_while_it_waits_takes_nothing_more() {
         let shares = |readmitted: bool| {
-            let mut bert = Bert::new(8, QUANTUM, 900_000);
+            let mut bert = Bert::new(8, QUANTUM, WHOLE);
             let terms = Terms { delay: Some(Duration::from_micros(150)), ..reserving(20, true) };
             bert.admit(Member(0), Terms { delay: None, ..terms }).unwrap();
             bert.admit(Member(1), Terms::default()).unwrap();
@@ -379,7 +409,7 @@ mod tests {
 
     #[test]
     fn an_unimportant_deadline_steals_nothing() {
-        let mut bert = Bert::new(8, QUANTUM, 900_000);
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
         bert.admit(Member(0), reserving(20, false)).unwrap();
         bert.admit(Member(1), Terms::default()).unwrap();
         assert_eq!(shares(&mut bert, &[0, 1], Some(Duration::from_micros(150))), [20, 80]);
@@ -387,7 +417,7 @@ mod tests {
 
     #[test]
     fn what_is_not_used_is_shared_out() {
-        let mut bert = Bert::new(8, QUANTUM, 900_000);
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
         bert.admit(Member(0), reserving(50, true)).unwrap();
         bert.admit(Member(1), Terms::default()).unwrap();
         assert_eq!(shares(&mut bert, &[1], None), [100]);
@@ -395,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_member_removed_while_it_runs_leaves_the_pool_running() {
-        let mut bert = Bert::new(8, QUANTUM, 900_000);
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
         (0..2).for_each(|id| bert.admit(Member(id), Terms::default()).unwrap());
         (0..2).for_each(|id| bert.ready(Member(id), Instant::ZERO, None));
         let first = bert.next(Instant::ZERO).unwrap();
@@ -408,10 +438,10 @@ mod tests {
 
     #[test]
     fn a_member_may_move_between_the_pool_and_a_reservation_while_ready() {
-        let mut bert = Bert::new(8, QUANTUM, 900_000);
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
         bert.admit(Member(0), Terms::default()).unwrap();
         bert.ready(Member(0), Instant::ZERO, None);
-        bert.admit(Member(0), reserving(90, true)).unwrap();
+        bert.admit(Member(0), reserving(99, true)).unwrap();
         assert!(matches!(
             bert.admit(Member(1), reserving(1, true)),
             Err(Refused::Overcommitted { left: 0, .. })
@@ -419,6 +449,6 @@ mod tests {
         bert.admit(Member(0), Terms::default()).unwrap();
         assert_eq!(bert.next(Instant::ZERO), Some(Member(0)));
         bert.charge(Member(0), QUANTUM, Instant::ZERO);
-        assert_eq!(bert.admit(Member(1), reserving(90, true)), Ok(()));
+        assert_eq!(bert.admit(Member(1), reserving(99, true)), Ok(()));
     }
 }

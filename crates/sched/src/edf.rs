@@ -1,7 +1,8 @@
 //! Earliest deadline first (Scout §3.3, §4.3; Liu and Layland 1973): the natural policy
 //! for a path that moves data from one queue to another at a known rate. While every deadline
 //! is met with time to spare it never runs a later one before an earlier one. Members with the same deadline, or
-//! with none, run in the order they became ready.
+//! with none, run in the order they became ready. What a member has reserved is due by the end of its
+//! period, unless its terms say sooner or later: admission by utilisation is for such deadlines.
 //!
 //! Where more is asked for than there is, that order alone makes *all* members late, and each of
 //! them most of the time: whoever is late has the earliest deadline. So while a deadline is all but missed,
@@ -42,6 +43,7 @@ pub struct Edf {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
+    /// How long after it became ready a member is due that names no deadline.
     delay: Option<Duration>,
     /// In millionths of the processor.
     reserved: u32,
@@ -106,7 +108,8 @@ impl Policy for Edf {
             self.light.reach(member.index() + 1);
             self.recent.reach(member.index() + 1);
         }
-        self.members[member.index()] = Some(Slot { delay: terms.delay, reserved });
+        let period = terms.reserved.map(|reservation| reservation.period);
+        self.members[member.index()] = Some(Slot { delay: terms.delay.or(period), reserved });
         Ok(())
     }
 
@@ -253,16 +256,52 @@ mod tests {
         assert_eq!(order(&mut edf), [1, 0]);
     }
 
+    /// Two thirds of the processor.
+    fn two_thirds() -> Terms {
+        let reserved = Reservation { budget: Duration::from_millis(2), period: Duration::from_millis(3) };
+        Terms { reserved: Some(reserved), ..Terms::default() }
+    }
+
+    #[test]
+    fn what_is_reserved_is_due_by_the_end_of_its_period() {
+        let mut edf = of(3);
+        edf.admit(Member(3), two_thirds()).unwrap();
+        edf.ready(Member(0), NOW, None);
+        edf.ready(Member(1), NOW, at(4));
+        edf.ready(Member(2), NOW, at(2));
+        edf.ready(Member(3), NOW, None);
+        assert_eq!(order(&mut edf), [2, 3, 1, 0]);
+    }
+
+    #[test]
+    fn a_delay_or_a_deadline_comes_before_the_period() {
+        let mut edf = of(2);
+        edf.admit(Member(2), Terms { delay: Some(Duration::from_millis(7)), ..two_thirds() }).unwrap();
+        edf.ready(Member(0), NOW, at(6));
+        edf.ready(Member(1), NOW, at(8));
+        edf.ready(Member(2), NOW, None);
+        assert_eq!(order(&mut edf), [0, 2, 1]);
+        edf.admit(Member(2), two_thirds()).unwrap();
+        edf.ready(Member(0), NOW, at(6));
+        edf.ready(Member(2), NOW, at(9));
+        assert_eq!(order(&mut edf), [0, 2]);
+    }
+
+    #[test]
+    fn without_its_reservation_a_member_has_no_deadline_from_it() {
+        let mut edf = of(1);
+        edf.admit(Member(1), two_thirds()).unwrap();
+        assert!(matches!(edf.admit(Member(2), two_thirds()), Err(Refused::Overcommitted { .. })));
+        edf.admit(Member(2), Terms { reserved: None, ..two_thirds() }).unwrap();
+        edf.ready(Member(2), NOW, None);
+        edf.ready(Member(0), NOW, at(1_000_000));
+        edf.ready(Member(1), NOW, None);
+        assert_eq!(order(&mut edf), [1, 0, 2]);
+    }
+
     #[test]
     fn what_a_removed_member_reserved_is_free_again() {
-        let mut edf = Edf::new(16);
-        let two_thirds = Terms {
-            reserved: Some(Reservation {
-                budget: Duration::from_millis(2),
-                period: Duration::from_millis(3),
-            }),
-            ..Terms::default()
-        };
+        let (mut edf, two_thirds) = (Edf::new(16), two_thirds());
         edf.admit(Member(0), two_thirds).unwrap();
         assert!(matches!(edf.admit(Member(1), two_thirds), Err(Refused::Overcommitted { .. })));
         edf.remove(Member(0));

@@ -13,6 +13,7 @@
 //! `Σ weight × (virtual now − start) = 0`, up to rounding of 2⁻⁶⁴ ns.
 
 use crate::heap::Heap;
+use crate::reserve::WHOLE;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -223,22 +224,22 @@ impl Fluid {
     }
 
     /// By how much, in virtual time, `id` would end its next run after a real time
-    /// `allowed` from now even if the model served everybody whose weights add up to
-    /// `whole`. Zero if it is in time.
-    pub(crate) fn lateness(&self, id: u32, allowed: Duration, whole: u32) -> Virtual {
+    /// `allowed` from now even if the model served everybody. Zero if it is in time. As in
+    /// `spare`, weights are millionths of the processor.
+    pub(crate) fn lateness(&self, id: u32, allowed: Duration) -> Virtual {
         let tag = &self.tags[id as usize];
         let finish = tag.start + advance(tag.expected, tag.pace);
-        finish.saturating_sub(self.horizon(allowed, whole))
+        finish.saturating_sub(self.horizon(allowed))
     }
 
     /// The service, in nanoseconds, that `id` could give away of what the model would give
     /// it in the real time `allowed`: none unless it is ready.
-    pub(crate) fn spare(&self, id: u32, allowed: Duration, whole: u32) -> u64 {
+    pub(crate) fn spare(&self, id: u32, allowed: Duration) -> u64 {
         let tag = &self.tags[id as usize];
         if tag.state != State::Ready {
             return 0;
         }
-        service(self.horizon(allowed, whole).saturating_sub(tag.start.max(self.now)), tag.weight)
+        service(self.horizon(allowed).saturating_sub(tag.start.max(self.now)), tag.weight)
     }
 
     /// The service, in nanoseconds, that this much virtual time is for `id`.
@@ -265,10 +266,12 @@ impl Fluid {
         self.tags.get(id as usize).map_or(State::Absent, |tag| tag.state)
     }
 
-    /// Virtual time cannot run slower than this: with everybody served it gains
-    /// `1 / whole` per unit of real time.
-    fn horizon(&self, allowed: Duration, whole: u32) -> Virtual {
-        self.now + advance(nanos(allowed), pace(u64::from(whole)))
+    /// Virtual time cannot run slower than this, where the weights of all add up to the
+    /// millionths of the processor that they have: of each unit of real time they have
+    /// `part / WHOLE`, and with everybody served that brings it `1 / part` as far. Whoever
+    /// does not need what he has beside them only makes it faster.
+    fn horizon(&self, allowed: Duration) -> Virtual {
+        self.now + advance(nanos(allowed), pace(u64::from(WHOLE)))
     }
 
     /// The model serves for `used` nanoseconds, and lets go of those it catches up with.

@@ -13,6 +13,7 @@ pub struct Terms {
     /// Weight against the other members that share the processor (WFQ, BERT); not 0.
     pub weight: u32,
     /// Processor time set aside (EDF, BERT, deadline/workahead); `None` reserves nothing.
+    /// Where there is no delay, its period stands in for one (EDF).
     pub reserved: Option<Reservation>,
     /// How long after its logical arrival a message may take (CM §2.2). Gives a deadline
     /// to messages that name none (EDF, BERT), and marks the member as real-time

@@ -14,6 +14,11 @@ const QUANTUM: Duration = Duration::from_nanos(LONGEST);
 /// Rounding of the references.
 const SLACK: f64 = 10.0;
 
+/// Until when a run of `used` lasts where the policy has `part` millionths of the processor: others have the rest meanwhile.
+fn lasts(used: Duration, part: u32) -> Duration {
+    used * 1_000_000 / part
+}
+
 /// Work of each member, served in proportion to the weights of those that have any.
 struct Ideal {
     weights: Vec<f64>,
@@ -91,6 +96,30 @@ fn weights() -> impl Strategy<Value = Vec<u32>> {
     vec(prop_oneof![1u32..8, 1u32..2000], 2..12)
 }
 
+/// Of what Linux leaves it, the policy keeps what it has promised of the whole processor.
+#[test]
+fn a_reservation_is_of_processor_time_whatever_others_have_of_it() {
+    const PERIOD: Duration = Duration::from_millis(10);
+    for part in [300_000, 500_000, 990_000] {
+        let budget = PERIOD / 10_000 * (part / 100) * 9 / 10;
+        let reserved = Some(Reservation { budget, period: PERIOD });
+        let mut bert = Bert::new(8, QUANTUM, part);
+        bert.admit(Member(0), Terms { reserved, ..Terms::default() }).unwrap();
+        (1..8).for_each(|id| bert.admit(Member(id), Terms::default()).unwrap());
+        let (mut now, mut served) = (Instant::ZERO, Duration::ZERO);
+        for period in 1..=100 {
+            while now < Instant::ZERO + PERIOD * period {
+                (0..8).for_each(|id| bert.ready(Member(id), now, None));
+                let member = bert.next(now).unwrap();
+                now += lasts(QUANTUM, part);
+                bert.charge(member, QUANTUM, now);
+                served += if member == Member(0) { QUANTUM } else { Duration::ZERO };
+            }
+            assert!(served + QUANTUM >= budget * period, "{served:?} of {:?}, {part}", budget * period);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn equal_runs_are_within_one_run_of_the_ideal_share(weights in weights()) {
@@ -149,14 +178,16 @@ proptest! {
         }
     }
 
-    /// Streams whose reservations fill the processor to 90 %, one message per period, each
-    /// due at the end of it, beside best-effort members that always have work.
+    /// Streams whose reservations fill the policy's part of the processor, one message per
+    /// period, each due at the end of it, beside best-effort members that always have work, and
+    /// others that use all the rest of the processor.
     #[test]
     fn reservations_never_miss_by_more_than_a_run(
         streams in vec((1u64..30, 4u64..40, any::<bool>()), 1..8),
         flood in 1u32..10,
+        part in 100_000u32..=1_000_000,
     ) {
-        let mut bert = Bert::new(64, QUANTUM, 900_000);
+        let mut bert = Bert::new(64, QUANTUM, part);
         let mut promised = Vec::new();
         for (id, &(budget, period, important)) in (0..).zip(&streams) {
             let budget = Duration::from_nanos(budget * LONGEST / 30);
@@ -170,10 +201,10 @@ proptest! {
             bert.admit(Member(id), Terms::with_weight(id)).unwrap();
             bert.ready(Member(id), Instant::ZERO, None);
         }
-        let mut now = Instant::ZERO;
+        let (mut now, run) = (Instant::ZERO, lasts(QUANTUM, part));
         for _ in 0..2000 {
             for stream in &mut promised {
-                prop_assert!(!stream.waiting || now <= stream.due + QUANTUM, "{stream:?} at {now:?}");
+                prop_assert!(!stream.waiting || now <= stream.due + run, "{stream:?} at {now:?}");
                 if !stream.waiting && now >= stream.due {
                     stream.due = now.max(stream.due) + stream.period;
                     stream.waiting = true;
@@ -183,12 +214,12 @@ proptest! {
             let member = bert.next(now).unwrap();
             let stream = promised.iter_mut().find(|stream| stream.id == member.0);
             let used = stream.as_ref().map_or(QUANTUM, |stream| stream.budget);
-            now += used;
+            now += lasts(used, part);
             bert.charge(member, used, now);
             match stream {
                 None => bert.ready(member, now, None),
                 Some(stream) => {
-                    prop_assert!(now <= stream.due + QUANTUM, "{stream:?} at {now:?}");
+                    prop_assert!(now <= stream.due + run, "{stream:?} at {now:?}");
                     stream.waiting = false;
                 }
             }
@@ -202,8 +233,9 @@ proptest! {
         thieves in vec((1u64..20, 1u64..6), 1..4),
         honest in vec((1u64..30, 8u64..40), 1..5),
         victims in vec((1u64..30, 8u64..40), 0..4),
+        part in 300_000u32..=1_000_000,
     ) {
-        let mut bert = Bert::new(64, QUANTUM, 900_000);
+        let mut bert = Bert::new(64, QUANTUM, part);
         let important = Terms { important: true, ..Terms::default() };
         for (id, &(reserved, _)) in (40..).zip(&thieves) {
             let reserved = Some(Reservation { budget: QUANTUM, period: QUANTUM * (20 + reserved as u32) });
@@ -219,7 +251,7 @@ proptest! {
             }
         }
         bert.admit(Member(32), Terms::default()).unwrap();
-        let mut now = Instant::ZERO;
+        let (mut now, run) = (Instant::ZERO, lasts(QUANTUM, part));
         for _ in 0..2000 {
             for (id, &(_, soon)) in (40..).zip(&thieves) {
                 bert.ready(Member(id), now, Some(now + QUANTUM * soon as u32));
@@ -235,14 +267,14 @@ proptest! {
             let member = bert.next(now).unwrap();
             let stream = streams.iter_mut().find(|stream| stream.id == member.0);
             let used = stream.as_ref().map_or(QUANTUM, |stream| stream.budget);
-            now += used;
+            now += lasts(used, part);
             bert.charge(member, used, now);
             if let Some(stream) = stream {
                 let honest = stream.id < honest.len() as u32;
-                prop_assert!(!honest || now <= stream.due + QUANTUM, "{stream:?} at {now:?}");
+                prop_assert!(!honest || now <= stream.due + run, "{stream:?} at {now:?}");
                 stream.waiting = false;
             }
-            let overdue = |s: &&Stream| s.id < honest.len() as u32 && s.waiting && now > s.due + QUANTUM;
+            let overdue = |s: &&Stream| s.id < honest.len() as u32 && s.waiting && now > s.due + run;
             prop_assert!(!streams.iter().any(|s| overdue(&s)), "overdue at {now:?}");
         }
     }

@@ -2,6 +2,8 @@
 
 use super::engine::Engine;
 use super::rig;
+use crate::classes::terms_of;
+use silk_config::Config;
 use silk_instant::Instant;
 use silk_path::{Attr, Attrs, PathId};
 use silk_sched::Member;
@@ -70,7 +72,8 @@ fn paths_of_wfq_have_shares_by_the_weights_of_their_classes() {
 fn a_path_of_bert_has_what_is_reserved_for_it_and_the_others_the_rest() {
     let reserve = "reserve = { budget = \"3ms\", period = \"10ms\" }";
     let runs = runs(&policy("bert"), &[reserve, "", ""]);
-    assert!(runs[0] >= 290 && runs[1] > 200 && within(runs[1], runs[2]), "{runs:?}");
+    // Linux has half of the processor, so it is so much more of what paths have.
+    assert!(runs[0] >= 590 && runs[1] >= 190 && within(runs[1], runs[2]), "{runs:?}");
 }
 
 #[test]
@@ -108,6 +111,30 @@ fn a_path_for_whose_reservation_there_is_no_room_keeps_its_delay() {
         let now = Instant::from_millis(1000);
         [later, beyond].iter().for_each(|path| engine.core.policy.ready(Member(path.index), now, None));
         assert_eq!(engine.core.choose(now), Some(Member(beyond.index)), "{name}");
+    }
+}
+
+#[test]
+fn what_a_class_may_reserve_its_policy_has_room_for() {
+    let shared = |kind: &str| format!("[[policy]]\nname = \"p\"\nkind = \"{kind}\"\nshare = \"33.3333%\"");
+    for (scheduler, most) in [
+        (policy("bert"), 495_000),
+        (policy("edf"), 1_000_000),
+        (shared("bert"), 164_999),
+        (shared("edf"), 166_666),
+    ] {
+        let reserving = |budget: u32| {
+            let reserve = format!("reserve = {{ budget = \"{budget}us\", period = \"1s\" }}");
+            format!(
+                "[device]\nkind = \"link\"\naddress = \"10.0.0.1/24\"\n{scheduler}\n{}",
+                classes(&[&reserve])
+            )
+        };
+        let config = Config::parse("here", &reserving(most)).unwrap();
+        let terms = terms_of(&config.classes[0]);
+        let mut policy = crate::stack::policy(&config, 1).unwrap();
+        assert_eq!(policy.admit(Member(0), terms), Ok(()), "{scheduler}");
+        assert!(Config::parse("here", &reserving(most + 1)).is_err(), "{scheduler}");
     }
 }
 
