@@ -3,7 +3,7 @@
 
 mod rig;
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use rig::{Host, Options, exchange, ip, mac};
 use silk_modules::arp::Arp;
@@ -221,6 +221,63 @@ fn neighbours_may_be_told_instead_of_asked_for() {
     arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
     host.settle();
     assert_eq!(host.sent().len(), 1);
+}
+
+/// A host whose neighbours are told, with a socket that has sent this to 9, and what the socket's account had before.
+fn waiting_to_be_told(data: &[u8]) -> (Host, PathId, u64) {
+    let mut host =
+        Host::with(1, Options { setup: |setup| setup.neighbours_told = true, ..Options::default() });
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    let before = host.paths.path(socket).unwrap().state.account.memory();
+    host.send(socket, at(9, 9), data);
+    (host, socket, before)
+}
+
+#[test]
+fn who_is_not_told_asks_again_once_a_second_and_gives_up() {
+    let (mut host, socket, before) = waiting_to_be_told(b"waits");
+    let held = |host: &Host| host.paths.path(socket).unwrap().state.account.memory() - before;
+    for second in 1..4 {
+        assert_eq!(host.world.asked, vec![IpAddr::from(ip(9)); second]);
+        assert_ne!(held(&host), 0);
+        host.advance(Duration::from_millis(500));
+        host.send(socket, at(9, 9), b"asks no oftener");
+        host.advance(Duration::from_millis(500));
+    }
+    assert_eq!((host.world.asked.len(), held(&host)), (3, 0), "all that waited is dropped");
+    assert_eq!(host.drops(socket, DropReason::ArpFailed), 4);
+    let lost = Outcome::Dropped(DropReason::ArpFailed);
+    assert_eq!(host.send(socket, at(9, 9), b"hears it at once"), lost);
+    host.advance(Duration::from_secs(1));
+    host.send(socket, at(9, 9), b"after a while, again");
+    assert_eq!((host.world.asked.len(), host.sent().len()), (4, 0));
+}
+
+#[test]
+fn who_is_told_late_waits_no_longer() {
+    let (mut host, _, _) = waiting_to_be_told(b"waits");
+    host.advance(Duration::from_millis(2500));
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
+    host.settle();
+    assert_eq!((host.world.asked.len(), host.sent().len()), (3, 1));
+}
+
+#[test]
+fn what_was_told_once_is_not_used_for_ever_where_nobody_says_more() {
+    let (mut host, socket, _) = waiting_to_be_told(b"waits");
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
+    host.advance(Duration::from_secs(60));
+    for requests in 2..5 {
+        assert_eq!(host.send(socket, at(9, 9), b"there still?"), Outcome::Done);
+        assert_eq!(host.world.asked.len(), requests);
+        host.advance(Duration::from_secs(1));
+    }
+    let lost = Outcome::Dropped(DropReason::ArpFailed);
+    assert_eq!(host.send(socket, at(9, 9), b"no"), lost);
 }
 
 #[test]
