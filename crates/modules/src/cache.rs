@@ -187,11 +187,12 @@ impl<A: Copy + Ord> Cache<A> {
     }
 
     /// An address that a request is to be sent for now, and where it was last known to be. The last request is
-    /// everybody's: the neighbour may have moved, and where it was nobody answers.
-    pub fn next_request(&mut self) -> Option<(A, Option<MacAddr>)> {
-        let last = self.limits.requests;
+    /// everybody's: the neighbour may have moved, and where it was nobody answers. One that had to wait is answered later, too.
+    pub fn next_request(&mut self, now: Instant) -> Option<(A, Option<MacAddr>)> {
+        let CacheLimits { requests: last, interval, .. } = self.limits;
         let (address, entry) = self.entries.iter_mut().find(|(_, entry)| entry.due)?;
         entry.due = false;
+        entry.until = now + interval;
         Some((*address, entry.known.filter(|_| entry.asked < last)))
     }
 
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(cache.lookup(at(0), THERE, path(2)), (Resolution::Pending, false));
         let mut requests = 0;
         for second in 0..3 {
-            requests += u32::from(cache.next_request().is_some());
+            requests += u32::from(cache.next_request(at(second)).is_some());
             assert_eq!(cache.deadline(), at(second + 1));
             let doubted = if second == 1 { vec![THERE] } else { vec![] };
             let given_up =
@@ -348,7 +349,7 @@ mod tests {
         cache.lookup(at(1), THERE, path(1));
         let asked: Vec<_> = (1..4)
             .map(|second| {
-                let request = cache.next_request();
+                let request = cache.next_request(at(second));
                 cache.expire(at(second + 1));
                 request
             })

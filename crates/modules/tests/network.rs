@@ -165,24 +165,46 @@ fn an_address_that_somebody_has_or_wants_at_the_same_moment_is_given_up_at_first
 }
 
 #[test]
-fn from_an_address_that_is_not_settled_nobody_learns_where_it_is_unless_he_asks() {
+fn from_an_address_that_is_not_settled_nobody_is_asked_and_who_asks_for_it_is_answered() {
     let mut host = Host::with(1, Options { settled: false, ..Options::default() });
     let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
     host.send(socket, at(9, 9), b"who is 9?");
-    let question = arp::Packet { target: ip(9), ..probe(1) };
-    assert_eq!(said(&host.sent()), [question]);
     host.arrive(&arp_frame(arp::Packet { target: ip(1), ..announcement(8, mac(8)) }));
     let reply = arp::parse(&host.sent()[0][eth::HEADER..]).unwrap();
     assert_eq!(
         (reply.operation, reply.sender, reply.target_mac),
         (arp::Operation::Reply, ip(1), MacAddr(mac(8)))
     );
+    host.advance(Duration::from_millis(999));
+    assert_eq!(said(&host.sent()), [probe(1), probe(1)], "it only asks whether it is alone");
+    host.advance(Duration::from_millis(1));
+    let ours = arp::Packet { target_mac: MacAddr::ZERO, ..announcement(1, mac(1)) };
+    assert_eq!(said(&host.sent()), [ours, arp::Packet { target: ip(9), ..ours }]);
     host.arrive(&arp_frame(arp::Packet {
         operation: arp::Operation::Reply,
         target: ip(1),
         ..announcement(9, mac(9))
     }));
     assert_eq!(eth::parse(&host.sent()[0]).unwrap().0.destination, MacAddr(mac(9)), "what waited goes");
+}
+
+// RFC 5227 §1.1: who asks from no address asks whether the other's is free.
+#[test]
+fn two_hosts_that_start_at_once_and_speak_to_each_other_keep_their_addresses() {
+    let fresh = |n| Host::with(n, Options { settled: false, ..Options::default() });
+    let (mut a, mut b) = (fresh(1), fresh(2));
+    let [from_a, from_b] = [(&mut a, 1), (&mut b, 2)]
+        .map(|(host, n)| host.create("socket", Attrs::new().with(Attr::Local(at(n, 5000)))));
+    a.send(from_a, at(2, 5000), b"to b");
+    b.send(from_b, at(1, 5000), b"to a");
+    for _ in 0..20 {
+        exchange(&mut a, &mut b);
+        a.advance(Duration::from_millis(100));
+        b.advance(Duration::from_millis(100));
+    }
+    assert_eq!((&a.world.duplicates[..], &b.world.duplicates[..]), (&[][..], &[][..]));
+    assert_eq!(a.world.delivered, [(from_a, at(2, 5000), b"to a".to_vec())]);
+    assert_eq!(b.world.delivered, [(from_b, at(1, 5000), b"to b".to_vec())]);
 }
 
 // RFC 5227 §2.4.
