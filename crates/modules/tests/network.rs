@@ -355,6 +355,26 @@ fn a_land_attack_and_impossible_sources_are_dropped() {
     assert!(host.sent().is_empty());
 }
 
+/// A datagram without data, and without a checksum.
+const DATAGRAM: [u8; 8] = [0, 9, 0, 9, 0, 8, 0, 0];
+
+// RFC 1122 §4.1.3.4.
+#[test]
+fn of_a_broken_datagram_nobody_is_told_that_its_port_is_nobodys() {
+    let mut host = Host::new(1);
+    let mut told = |change: fn(&mut [u8])| {
+        let mut datagram = [&[0, 9, 0, 9, 0, 12, 0, 0][..], b"data"].concat();
+        let sum = checksum::pseudo(ip(9), ip(1), ipv4::UDP, 12).bytes(&datagram).checksum();
+        datagram[6..8].copy_from_slice(&sum.to_be_bytes());
+        change(&mut datagram);
+        host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &datagram), Unreachable::Port)
+    };
+    assert!(told(|_| {}) && told(|datagram| datagram[6..8].fill(0)), "right, or without a checksum");
+    assert!(!told(|datagram| datagram[11] ^= 1), "with another's");
+    assert!(!told(|datagram| datagram[5] = 13), "cut short");
+    assert!(!told(|datagram| datagram[4..8].fill(0)), "shorter than its header");
+}
+
 #[test]
 fn an_error_is_never_answered_with_an_error() {
     let mut host = Host::new(1);
@@ -362,13 +382,13 @@ fn an_error_is_never_answered_with_an_error() {
     about_error.extend_from_slice(&packet(ipv4::UDP, ip(1), ip(9), &[0; 8])[eth::HEADER..]);
     icmp::emit_unreachable(Unreachable::Port, &mut about_error);
     assert!(!host.refuse(&packet(ipv4::ICMP, ip(9), ip(1), &about_error), Unreachable::Protocol));
-    let mut group = packet(ipv4::UDP, ip(9), ip(1), &[0; 8]);
+    let mut group = packet(ipv4::UDP, ip(9), ip(1), &DATAGRAM);
     group[0] = 0xff;
     assert!(!host.refuse(&group, Unreachable::Port));
-    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[0; 8]), Unreachable::Port));
-    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[]), Unreachable::Port), "quotes what there is");
+    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &DATAGRAM), Unreachable::Port));
+    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[]), Unreachable::Host), "quotes what there is");
     let allowed =
-        (0..2000).filter(|_| host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[0; 8]), Unreachable::Port));
+        (0..2000).filter(|_| host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &DATAGRAM), Unreachable::Port));
     assert!(allowed.count() < 60, "a limit");
     const { assert!(REFUSAL > 100) };
 }
