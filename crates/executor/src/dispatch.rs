@@ -3,7 +3,7 @@
 //! it decides nothing: what a run is, what becomes of what it asked for and when there is time to sleep
 //! is said by whoever owns it.
 
-use crate::join::{frame_of, stranger, ticket_of};
+use crate::join::{checksum_of, frame_of, stranger, ticket_of};
 use crate::refusal::{answering, refuse};
 use silk_device::{Frame, Receive};
 use silk_instant::Instant;
@@ -108,7 +108,7 @@ impl<P: Port> Dispatch<P> {
         }
         let Some(bytes) = device.bytes(frame).get(frame.range()) else { return };
         if (classify)(paths, tables, bytes, frame.device) == Verdict::Pass {
-            refuse((paths, port), tables, (bytes, frame.device), now);
+            refuse((paths, port), tables, (bytes, frame.device, checksum_of(frame)), now);
         }
     }
 
@@ -237,7 +237,7 @@ impl<P: Port> Dispatch<P> {
         let target = self.paths.target(frame, verdict);
         let Some(id) = target.or_else(|| answering(&self.paths, &self.tables, frame, verdict)) else {
             if verdict == Verdict::Pass {
-                refuse((&mut self.paths, &mut self.port), &self.tables, (frame, device), now);
+                refuse((&mut self.paths, &mut self.port), &self.tables, (frame, device, checksum), now);
             }
             let refused = matches!(verdict, Verdict::Refuse { .. });
             self.drops.count(if refused { DropReason::Refused } else { DropReason::NoPath });

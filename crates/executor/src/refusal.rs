@@ -6,7 +6,7 @@ use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
 use silk_modules::ip::Ip;
 use silk_path::classify::{Protocol, Tables, Verdict};
-use silk_path::{Parcel, PathId, Paths, Port};
+use silk_path::{Checksum, Parcel, PathId, Paths, Port};
 use silk_wire::icmp::Unreachable;
 use silk_wire::{eth, ipv4};
 
@@ -27,11 +27,11 @@ pub(crate) fn answering(paths: &Paths, tables: &Tables, frame: &[u8], verdict: V
     }
 }
 
-/// Tells the sender of an IPv4 packet that is nobody's, and came over this device, that it is so, if it may be told. (IPv6's path does it itself.)
+/// Tells the sender of an IPv4 packet that is nobody's, and came over this device, of whose transport checksum this is known, that it is so, if it may be told. (IPv6's path does it itself.)
 pub(crate) fn refuse<P: Port>(
     (paths, port): (&mut Paths, &mut P),
     tables: &Tables,
-    (frame, device): (&[u8], u8),
+    (frame, device, checksum): (&[u8], u8, Checksum),
     now: Instant,
 ) {
     let Ok(eth::Frame { kind: eth::IPV4, payload, .. }) = eth::frame(frame) else { return };
@@ -49,7 +49,7 @@ pub(crate) fn refuse<P: Port>(
     let Some(icmp) = paths.module_mut::<Icmp>() else { return };
     let Some(path) = icmp.path() else { return };
     let mut buffer = [0; REFUSAL];
-    if let Some(mut refusal) = icmp.refuse(now, (frame, device), why, &mut buffer) {
+    if let Some(mut refusal) = icmp.refuse(now, (frame, device, checksum), why, &mut buffer) {
         // A drop on the way is counted there.
         let _ = paths.down(path, now, port, &mut refusal);
     }

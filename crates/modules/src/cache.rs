@@ -55,6 +55,17 @@ struct Entry {
     waiters: BTreeSet<PathId>,
 }
 
+/// What is to be done about a neighbour that is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// Nothing yet.
+    No,
+    /// A request is to be sent again.
+    Again,
+    /// It is not asked for any more; they waited for it.
+    GivenUp(BTreeSet<PathId>),
+}
+
 /// The neighbours that have not answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Silent<A> {
@@ -158,25 +169,30 @@ impl<A: Copy + Ord> Cache<A> {
     pub fn expire(&mut self, now: Instant) -> Silent<A> {
         let (limits, mut silent) = (self.limits, Silent { doubted: Vec::new(), given_up: Vec::new() });
         for (address, entry) in &mut self.entries {
-            match entry.asked {
-                1.. if entry.until > now => {}
-                1.. if entry.asked < limits.requests => {
-                    entry.ask(now, &limits);
+            match entry.expire(now, &limits) {
+                Overdue::No => {}
+                Overdue::Again => {
                     silent.doubted.extend((entry.asked == limits.requests).then_some(*address));
                 }
-                1.. => silent.given_up.push((*address, entry.fail(now + limits.failed))),
-                0 => {}
+                Overdue::GivenUp(waiters) => silent.given_up.push((*address, waiters)),
             }
         }
         silent
     }
 
+    /// The same of one address, for whoever needs it now: where others ask, nobody's timer does it.
+    pub fn expire_one(&mut self, now: Instant, address: A) -> Overdue {
+        let limits = self.limits;
+        self.entries.get_mut(&address).map_or(Overdue::No, |entry| entry.expire(now, &limits))
+    }
+
     /// An address that a request is to be sent for now, and where it was last known to be. The last request is
-    /// everybody's: the neighbour may have moved, and where it was nobody answers.
-    pub fn next_request(&mut self) -> Option<(A, Option<MacAddr>)> {
-        let last = self.limits.requests;
+    /// everybody's: the neighbour may have moved, and where it was nobody answers. One that had to wait is answered later, too.
+    pub fn next_request(&mut self, now: Instant) -> Option<(A, Option<MacAddr>)> {
+        let CacheLimits { requests: last, interval, .. } = self.limits;
         let (address, entry) = self.entries.iter_mut().find(|(_, entry)| entry.due)?;
         entry.due = false;
+        entry.until = now + interval;
         Some((*address, entry.known.filter(|_| entry.asked < last)))
     }
 
@@ -220,6 +236,19 @@ impl Entry {
         self.asked += 1;
         self.due = true;
         self.until = now + limits.interval;
+    }
+
+    /// Asks again when it is time, or gives up.
+    fn expire(&mut self, now: Instant, limits: &CacheLimits) -> Overdue {
+        match self.asked {
+            0 => Overdue::No,
+            _ if self.until > now => Overdue::No,
+            asked if asked < limits.requests => {
+                self.ask(now, limits);
+                Overdue::Again
+            }
+            _ => Overdue::GivenUp(self.fail(now + limits.failed)),
+        }
     }
 
     fn fail(&mut self, until: Instant) -> BTreeSet<PathId> {
@@ -267,7 +296,7 @@ mod tests {
         assert_eq!(cache.lookup(at(0), THERE, path(2)), (Resolution::Pending, false));
         let mut requests = 0;
         for second in 0..3 {
-            requests += u32::from(cache.next_request().is_some());
+            requests += u32::from(cache.next_request(at(second)).is_some());
             assert_eq!(cache.deadline(), at(second + 1));
             let doubted = if second == 1 { vec![THERE] } else { vec![] };
             let given_up =
@@ -278,6 +307,23 @@ mod tests {
         let soon = at(3) + Duration::from_millis(900);
         assert_eq!(cache.lookup(soon, THERE, path(1)), (Resolution::Failed, false));
         assert_eq!(cache.lookup(at(4), THERE, path(1)), (Resolution::Pending, true), "after a while, again");
+    }
+
+    #[test]
+    fn one_neighbour_alone_is_asked_for_again_once_a_second_and_given_up_as_all_are() {
+        let mut cache = Cache::new(CacheLimits::default());
+        assert_eq!(cache.expire_one(at(0), THERE), Overdue::No, "nobody has asked");
+        cache.lookup(at(0), THERE, path(1));
+        let nearly = Duration::from_millis(999);
+        for second in 1..3 {
+            assert_eq!(cache.expire_one(at(second - 1) + nearly, THERE), Overdue::No);
+            assert_eq!(cache.expire_one(at(second), THERE), Overdue::Again);
+            assert_eq!(cache.lookup(at(second), THERE, path(1)), (Resolution::Pending, false));
+        }
+        assert_eq!(cache.expire_one(at(3), THERE), Overdue::GivenUp([path(1)].into()));
+        assert_eq!(cache.expire_one(at(3), THERE), Overdue::No);
+        assert_eq!(cache.lookup(at(3), THERE, path(1)), (Resolution::Failed, false));
+        assert_eq!(cache.lookup(at(4), THERE, path(1)), (Resolution::Pending, true));
     }
 
     #[test]
@@ -303,7 +349,7 @@ mod tests {
         cache.lookup(at(1), THERE, path(1));
         let asked: Vec<_> = (1..4)
             .map(|second| {
-                let request = cache.next_request();
+                let request = cache.next_request(at(second));
                 cache.expire(at(second + 1));
                 request
             })

@@ -29,7 +29,7 @@
 //! [`ip`](crate::ip), which acts on a path's MTU.
 
 use crate::errors::{errno, quoted};
-use crate::faults::reason;
+use crate::faults::{accept, reason};
 use crate::limit::Limit;
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
@@ -37,11 +37,12 @@ use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Meta, Module, Next, Parameter,
+    Attr, Checksum, Create, CreateError, Cx, DropReason, Endpoint, Message, Meta, Module, Next, Parameter,
     ParameterKind, Parcel, PathId, Report, Request, Stage, Station, Step, Verdict,
 };
+use silk_wire::checksum::pseudo_of;
 use silk_wire::icmp::{self, Unreachable};
-use silk_wire::{eth, ipv4};
+use silk_wire::{eth, ipv4, udp};
 
 /// Its services.
 pub const SERVICES: &[Service] = &[Service::needed("down", NET)];
@@ -77,14 +78,14 @@ impl Icmp {
         self.path
     }
 
-    /// Makes the error that refuses the packet in `frame` (an Ethernet frame that came over this `device`): a message to
-    /// be run down [`Self::path`]. `None` where none may be sent (RFC 1122 §3.2.2): about
-    /// errors, groups, fragments, impossible sources, or beyond the limit. `buffer` has at
-    /// least [`REFUSAL`] bytes.
+    /// Makes the error that refuses the packet in `frame` (an Ethernet frame that came over this `device`, of whose transport
+    /// checksum this is known): a message to be run down [`Self::path`]. `None` where none may be sent (RFC 1122 §3.2.2): about
+    /// errors, groups, fragments, impossible sources, or beyond the limit; nor is a port refused to a datagram that is broken, which
+    /// may have been for another (RFC 1122 §4.1.3.4). `buffer` has at least [`REFUSAL`] bytes.
     pub fn refuse<'b>(
         &mut self,
         now: Instant,
-        (frame, device): (&[u8], u8),
+        (frame, device, checksum): (&[u8], u8, Checksum),
         why: Unreachable,
         buffer: &'b mut [u8],
     ) -> Option<Message<'b>> {
@@ -96,6 +97,7 @@ impl Icmp {
             || destination.is_multicast()
             || destination.is_broadcast()
             || packet.header.fragment_offset() > 0
+            || (why == Unreachable::Port && !is_sound(&packet, checksum))
             || (packet.header.protocol == ipv4::ICMP && !matches!(packet.payload.first(), Some(0 | 8)));
         if silent || !self.limit.take(now) {
             return None;
@@ -186,6 +188,14 @@ impl Stage for IcmpStage {
             icmp.path = None;
         }
     }
+}
+
+/// Whether a packet carries a datagram that is whole, and whose checksum is right if it has one; what is no datagram is not looked at.
+fn is_sound(packet: &ipv4::Packet<'_>, checksum: Checksum) -> bool {
+    let (source, destination) = (packet.header.source(), packet.header.destination());
+    let pseudo = |length| pseudo_of(source.into(), destination.into(), ipv4::UDP, length);
+    let known = Meta { checksum, ..Meta::default() };
+    packet.header.protocol != ipv4::UDP || udp::parse(packet.payload, accept(&known), pseudo).is_ok()
 }
 
 /// A router says who is a better first hop for a packet of ours (RFC 1122 §3.2.2.2).

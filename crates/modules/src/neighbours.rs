@@ -1,7 +1,7 @@
 //! What ARP and ND have in common: the cache, whom to ask for what is not in it, and who is woken by an
 //! answer. How one asks and what of the answers may be believed is each protocol's own.
 
-use crate::cache::{Cache, CacheLimits, Silent};
+use crate::cache::{Cache, CacheLimits, Overdue, Silent};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -32,8 +32,9 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
         waiter: PathId,
         port: &mut dyn Port,
     ) -> Resolution {
+        let again = self.told && self.is_overdue(now, address, port);
         let (answer, ask) = self.cache.lookup(now, address, waiter);
-        match (ask, self.told, self.path) {
+        match (ask || again, self.told, self.path) {
             (false, ..) => {}
             (true, true, _) => {
                 port.request(Request::Resolve { device: address.0, address: address.1.into() });
@@ -43,6 +44,19 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
             (true, false, None) => {}
         }
         answer
+    }
+
+    /// An answer of whoever runs the graph can be lost, or never come, and there is no timer that would notice: who needs the
+    /// neighbour does. Whether it is to be asked for again; one that is given up its waiters hear of.
+    fn is_overdue(&mut self, now: Instant, address: (u8, A), port: &mut dyn Port) -> bool {
+        match self.cache.expire_one(now, address) {
+            Overdue::No => false,
+            Overdue::Again => true,
+            Overdue::GivenUp(waiters) => {
+                wake(waiters, port);
+                false
+            }
+        }
     }
 
     /// Takes in what somebody else found out: the neighbour's address, or that there is none.

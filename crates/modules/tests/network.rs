@@ -3,7 +3,7 @@
 
 mod rig;
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use rig::{Host, Options, exchange, ip, mac};
 use silk_modules::arp::Arp;
@@ -165,24 +165,46 @@ fn an_address_that_somebody_has_or_wants_at_the_same_moment_is_given_up_at_first
 }
 
 #[test]
-fn from_an_address_that_is_not_settled_nobody_learns_where_it_is_unless_he_asks() {
+fn from_an_address_that_is_not_settled_nobody_is_asked_and_who_asks_for_it_is_answered() {
     let mut host = Host::with(1, Options { settled: false, ..Options::default() });
     let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
     host.send(socket, at(9, 9), b"who is 9?");
-    let question = arp::Packet { target: ip(9), ..probe(1) };
-    assert_eq!(said(&host.sent()), [question]);
     host.arrive(&arp_frame(arp::Packet { target: ip(1), ..announcement(8, mac(8)) }));
     let reply = arp::parse(&host.sent()[0][eth::HEADER..]).unwrap();
     assert_eq!(
         (reply.operation, reply.sender, reply.target_mac),
         (arp::Operation::Reply, ip(1), MacAddr(mac(8)))
     );
+    host.advance(Duration::from_millis(999));
+    assert_eq!(said(&host.sent()), [probe(1), probe(1)], "it only asks whether it is alone");
+    host.advance(Duration::from_millis(1));
+    let ours = arp::Packet { target_mac: MacAddr::ZERO, ..announcement(1, mac(1)) };
+    assert_eq!(said(&host.sent()), [ours, arp::Packet { target: ip(9), ..ours }]);
     host.arrive(&arp_frame(arp::Packet {
         operation: arp::Operation::Reply,
         target: ip(1),
         ..announcement(9, mac(9))
     }));
     assert_eq!(eth::parse(&host.sent()[0]).unwrap().0.destination, MacAddr(mac(9)), "what waited goes");
+}
+
+// RFC 5227 §1.1: who asks from no address asks whether the other's is free.
+#[test]
+fn two_hosts_that_start_at_once_and_speak_to_each_other_keep_their_addresses() {
+    let fresh = |n| Host::with(n, Options { settled: false, ..Options::default() });
+    let (mut a, mut b) = (fresh(1), fresh(2));
+    let [from_a, from_b] = [(&mut a, 1), (&mut b, 2)]
+        .map(|(host, n)| host.create("socket", Attrs::new().with(Attr::Local(at(n, 5000)))));
+    a.send(from_a, at(2, 5000), b"to b");
+    b.send(from_b, at(1, 5000), b"to a");
+    for _ in 0..20 {
+        exchange(&mut a, &mut b);
+        a.advance(Duration::from_millis(100));
+        b.advance(Duration::from_millis(100));
+    }
+    assert_eq!((&a.world.duplicates[..], &b.world.duplicates[..]), (&[][..], &[][..]));
+    assert_eq!(a.world.delivered, [(from_a, at(2, 5000), b"to a".to_vec())]);
+    assert_eq!(b.world.delivered, [(from_b, at(1, 5000), b"to b".to_vec())]);
 }
 
 // RFC 5227 §2.4.
@@ -221,6 +243,63 @@ fn neighbours_may_be_told_instead_of_asked_for() {
     arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
     host.settle();
     assert_eq!(host.sent().len(), 1);
+}
+
+/// A host whose neighbours are told, with a socket that has sent this to 9, and what the socket's account had before.
+fn waiting_to_be_told(data: &[u8]) -> (Host, PathId, u64) {
+    let mut host =
+        Host::with(1, Options { setup: |setup| setup.neighbours_told = true, ..Options::default() });
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    let before = host.paths.path(socket).unwrap().state.account.memory();
+    host.send(socket, at(9, 9), data);
+    (host, socket, before)
+}
+
+#[test]
+fn who_is_not_told_asks_again_once_a_second_and_gives_up() {
+    let (mut host, socket, before) = waiting_to_be_told(b"waits");
+    let held = |host: &Host| host.paths.path(socket).unwrap().state.account.memory() - before;
+    for second in 1..4 {
+        assert_eq!(host.world.asked, vec![IpAddr::from(ip(9)); second]);
+        assert_ne!(held(&host), 0);
+        host.advance(Duration::from_millis(500));
+        host.send(socket, at(9, 9), b"asks no oftener");
+        host.advance(Duration::from_millis(500));
+    }
+    assert_eq!((host.world.asked.len(), held(&host)), (3, 0), "all that waited is dropped");
+    assert_eq!(host.drops(socket, DropReason::ArpFailed), 4);
+    let lost = Outcome::Dropped(DropReason::ArpFailed);
+    assert_eq!(host.send(socket, at(9, 9), b"hears it at once"), lost);
+    host.advance(Duration::from_secs(1));
+    host.send(socket, at(9, 9), b"after a while, again");
+    assert_eq!((host.world.asked.len(), host.sent().len()), (4, 0));
+}
+
+#[test]
+fn who_is_told_late_waits_no_longer() {
+    let (mut host, _, _) = waiting_to_be_told(b"waits");
+    host.advance(Duration::from_millis(2500));
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
+    host.settle();
+    assert_eq!((host.world.asked.len(), host.sent().len()), (3, 1));
+}
+
+#[test]
+fn what_was_told_once_is_not_used_for_ever_where_nobody_says_more() {
+    let (mut host, socket, _) = waiting_to_be_told(b"waits");
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
+    host.advance(Duration::from_secs(60));
+    for requests in 2..5 {
+        assert_eq!(host.send(socket, at(9, 9), b"there still?"), Outcome::Done);
+        assert_eq!(host.world.asked.len(), requests);
+        host.advance(Duration::from_secs(1));
+    }
+    let lost = Outcome::Dropped(DropReason::ArpFailed);
+    assert_eq!(host.send(socket, at(9, 9), b"no"), lost);
 }
 
 #[test]
@@ -276,6 +355,26 @@ fn a_land_attack_and_impossible_sources_are_dropped() {
     assert!(host.sent().is_empty());
 }
 
+/// A datagram without data, and without a checksum.
+const DATAGRAM: [u8; 8] = [0, 9, 0, 9, 0, 8, 0, 0];
+
+// RFC 1122 §4.1.3.4.
+#[test]
+fn of_a_broken_datagram_nobody_is_told_that_its_port_is_nobodys() {
+    let mut host = Host::new(1);
+    let mut told = |change: fn(&mut [u8])| {
+        let mut datagram = [&[0, 9, 0, 9, 0, 12, 0, 0][..], b"data"].concat();
+        let sum = checksum::pseudo(ip(9), ip(1), ipv4::UDP, 12).bytes(&datagram).checksum();
+        datagram[6..8].copy_from_slice(&sum.to_be_bytes());
+        change(&mut datagram);
+        host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &datagram), Unreachable::Port)
+    };
+    assert!(told(|_| {}) && told(|datagram| datagram[6..8].fill(0)), "right, or without a checksum");
+    assert!(!told(|datagram| datagram[11] ^= 1), "with another's");
+    assert!(!told(|datagram| datagram[5] = 13), "cut short");
+    assert!(!told(|datagram| datagram[4..8].fill(0)), "shorter than its header");
+}
+
 #[test]
 fn an_error_is_never_answered_with_an_error() {
     let mut host = Host::new(1);
@@ -283,13 +382,13 @@ fn an_error_is_never_answered_with_an_error() {
     about_error.extend_from_slice(&packet(ipv4::UDP, ip(1), ip(9), &[0; 8])[eth::HEADER..]);
     icmp::emit_unreachable(Unreachable::Port, &mut about_error);
     assert!(!host.refuse(&packet(ipv4::ICMP, ip(9), ip(1), &about_error), Unreachable::Protocol));
-    let mut group = packet(ipv4::UDP, ip(9), ip(1), &[0; 8]);
+    let mut group = packet(ipv4::UDP, ip(9), ip(1), &DATAGRAM);
     group[0] = 0xff;
     assert!(!host.refuse(&group, Unreachable::Port));
-    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[0; 8]), Unreachable::Port));
-    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[]), Unreachable::Port), "quotes what there is");
+    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &DATAGRAM), Unreachable::Port));
+    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[]), Unreachable::Host), "quotes what there is");
     let allowed =
-        (0..2000).filter(|_| host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[0; 8]), Unreachable::Port));
+        (0..2000).filter(|_| host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &DATAGRAM), Unreachable::Port));
     assert!(allowed.count() < 60, "a limit");
     const { assert!(REFUSAL > 100) };
 }

@@ -36,7 +36,7 @@ const MOST_OPTIONS: usize = 32;
 /// (RFC 4443 §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// 0: a wrong field, 1: an unknown next header, 2: an unknown option.
+    /// 0: a wrong field, 1: an unknown next header, 2: an unknown option, 3: a first fragment without all headers.
     pub code: u8,
     /// Where in the packet, in bytes from its start.
     pub pointer: u32,

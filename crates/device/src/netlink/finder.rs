@@ -55,12 +55,22 @@ impl Finder {
         // Linux does not see what silk sends there: without a word it would never look whether a neighbour is there still.
         let sure = known.is_some_and(|neighbour| matches!(neighbour.reach, Reach::At(_)));
         let answer = known.and_then(|neighbour| self.answer(&neighbour));
-        // If the kernel refuses to ask, nobody will answer, and the path's own time-out
-        // ends the wait.
-        if !sure && self.netlink.probe(self.interface, address).is_ok() {
-            self.wait_for(address);
+        if sure {
+            return answer;
         }
-        answer
+        if self.netlink.probe(self.interface, address).is_ok() {
+            self.wait_for(address);
+            return answer;
+        }
+        // The kernel keeps as many as it may (`gc_thresh3`), or the interface is gone: nobody will answer.
+        self.waiting.remove(&address);
+        answer.or(Some((address, None)))
+    }
+
+    /// Answers may have been missed: all that are waited for are asked for once more. Those that the kernel has at hand.
+    fn ask_again(&mut self) -> Vec<Found> {
+        let waiting = self.waiting.clone();
+        waiting.into_iter().filter_map(|address| self.ask(address)).collect()
     }
 
     /// An answer may be missed, and anybody can have us ask for as many as a link may have: of too many some are waited for no longer.
@@ -83,11 +93,15 @@ impl Finder {
         self.moved |= changes.iter().any(moves);
         let ends = |change: &Change| [self.interface, self.device].map(Change::Gone).contains(change);
         self.gone |= changes.iter().any(ends);
-        let neighbours = changes.into_iter().filter_map(|change| match change {
-            Change::Neighbour(neighbour) => Some(neighbour),
+        let found = changes.iter().filter_map(|change| match change {
+            Change::Neighbour(neighbour) => self.answer(neighbour),
             _ => None,
         });
-        neighbours.collect::<Vec<Neighbour>>().iter().filter_map(|neighbour| self.answer(neighbour)).collect()
+        let mut found: Vec<Found> = found.collect();
+        if changes.contains(&Change::Missed) {
+            found.extend(self.ask_again());
+        }
+        found
     }
 
     /// Whether the interface, addresses or routes may have changed since [`Self::addresses`] was asked.
@@ -173,10 +187,23 @@ mod tests {
             || (0..2 * WAITING as u128).map(|n| IpAddr::from(Ipv6Addr::from_bits(0xfe80 << 112 | n)));
         // There is no such interface.
         let mut finder = Finder::open(u32::MAX >> 1).unwrap();
-        addresses().for_each(|address| assert_eq!(finder.ask(address), None));
+        addresses().for_each(|address| assert_eq!(finder.ask(address), Some((address, None))));
         assert_eq!(finder.waiting.len(), 0, "nobody will answer");
         addresses().for_each(|address| finder.wait_for(address));
         assert_eq!(finder.waiting.len(), WAITING);
         assert_eq!(finder.waiting.last().copied(), addresses().next_back());
+    }
+
+    #[test]
+    fn who_is_waited_for_is_asked_for_again_where_answers_may_have_been_missed() {
+        // There is no such interface: nobody can be asked for there.
+        let mut finder = Finder::open(u32::MAX >> 1).unwrap();
+        let addresses = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
+        addresses.into_iter().for_each(|address| finder.wait_for(address));
+        if !finder.watch.misses() {
+            return;
+        }
+        assert_eq!(finder.changes(), addresses.map(|address| (address, None)));
+        assert_eq!(finder.waiting.len(), 0);
     }
 }

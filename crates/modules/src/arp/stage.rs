@@ -88,10 +88,13 @@ impl ArpStage {
         if !cx.module::<Arp>().neighbours.told {
             self.mind_ours(cx);
         }
-        while let Some(((_, target), _)) = cx.module::<Arp>().neighbours.cache.next_request() {
-            // From an address that is optimistic nobody is to learn where it is: that could be another's.
-            let ours = cx.module::<Arp>().ours.settled(now).next().unwrap_or(Ipv4Addr::UNSPECIFIED);
-            self.send_request(cx, ours, target);
+        // From an address that is optimistic nobody is to learn where it is, as that could be another's; and who asks from none asks
+        // whether an address is free, and has whoever is not sure of it yet give it up (RFC 5227 §1.1). What is due waits.
+        let ours = cx.module::<Arp>().ours.settled(now).next();
+        if let Some(ours) = ours {
+            while let Some(((_, target), _)) = cx.module::<Arp>().neighbours.cache.next_request(now) {
+                self.send_request(cx, ours, target);
+            }
         }
         let arp = cx.module::<Arp>();
         let ours = if arp.neighbours.told { Instant::FAR } else { arp.ours.deadline(now) };

@@ -18,9 +18,9 @@ use silk_path::{
     Resolution, Stage, Station, Verdict,
 };
 use silk_wire::checksum::{Accept, pseudo_of};
-use silk_wire::extension::Refused;
+use silk_wire::extension::{self, Problem, Refused};
 use silk_wire::mld::ALL_NODES;
-use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp, udp};
+use silk_wire::{MacAddr, ParseError, eth, icmpv6, ipv4, ipv6, tcp, udp};
 
 /// Room in front of a message that is sent from here.
 const HEADROOM: usize = 64;
@@ -28,6 +28,11 @@ const HEADROOM: usize = 64;
 const NO_NEXT_HEADER: u8 = 59;
 /// A parameter problem's code: what follows is not known here (RFC 4443 §3.4).
 const UNKNOWN_NEXT_HEADER: u8 = 1;
+/// A first fragment without all headers: its sender is told so (RFC 7112 §5, RFC 8200 §4.5).
+const INCOMPLETE: Refused = Refused {
+    fault: ParseError::Ipv6Fragment,
+    problem: Some(Problem { code: 3, pointer: 0, even_to_group: false }),
+};
 
 /// IP6's part of a path.
 pub(super) struct Ip6Stage {
@@ -470,7 +475,10 @@ impl Stage for Ip6Stage {
         {
             return reason.into();
         }
-        if fragment.is_some() {
+        if let Some(fragment) = fragment {
+            if fragment.offset == 0 && lacks_headers(protocol, packet.payload) {
+                return self.refuse(cx, msg, INCOMPLETE);
+            }
             return match self.take_fragment(cx, msg) {
                 Ok(()) => Verdict::Consumed,
                 Err(reason) => reason.into(),
@@ -606,8 +614,28 @@ impl Stage for Ip6Stage {
 /// Whether a datagram may be put together whose first fragment has these bytes, the first of kind `protocol`: all headers
 /// are there, with that of what is carried (RFC 7112 §5), and what comes of it is no fragment once more.
 fn begins_well(protocol: u8, bytes: &[u8]) -> bool {
-    skip_extensions(protocol, bytes).is_some_and(|(protocol, is_fragment, carried)| {
-        let least = if protocol == ipv4::TCP { tcp::HEADER } else { 8 };
-        !is_fragment && carried.len() >= least
-    })
+    skip_extensions(protocol, bytes)
+        .is_some_and(|(protocol, is_fragment, carried)| !is_fragment && carried.len() >= least(protocol))
+}
+
+/// Whether headers are missing in these bytes of a first fragment, the first of kind `protocol`. Headers that are more than
+/// anybody looks at are not, nor is what a fragment carries that was made of a fragment.
+fn lacks_headers(mut protocol: u8, mut bytes: &[u8]) -> bool {
+    for _ in 0..=extension::MOST {
+        match protocol {
+            extension::HOP_BY_HOP | extension::ROUTING | extension::DESTINATION => {
+                let length = bytes.get(1).map(|length| (usize::from(*length) + 1) * 8);
+                let Some(rest) = length.and_then(|length| bytes.get(length..)) else { return true };
+                (protocol, bytes) = (bytes[0], rest);
+            }
+            extension::FRAGMENT | NO_NEXT_HEADER => return false,
+            carried => return bytes.len() < least(carried),
+        }
+    }
+    false
+}
+
+/// Bytes of the header of what is carried, the ports and more.
+fn least(protocol: u8) -> usize {
+    if protocol == ipv4::TCP { tcp::HEADER } else { 8 }
 }

@@ -233,10 +233,10 @@ impl NdStage {
     }
 
     fn ask_neighbours(&self, cx: &mut Cx<'_, '_>) {
-        while let Some(((_, target), known)) = cx.module::<Nd>().neighbours.cache.next_request() {
+        let now = cx.now();
+        while let Some(((_, target), known)) = cx.module::<Nd>().neighbours.cache.next_request(now) {
             self.solicit(cx, target, known);
         }
-        let now = cx.now();
         while let Some(router) = cx.module::<Nd>().routers.as_mut().and_then(|all| all.next_suspect(now)) {
             self.solicit(cx, router, None);
         }

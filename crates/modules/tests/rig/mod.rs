@@ -375,7 +375,9 @@ impl Host {
         let mut buffer = [0; REFUSAL];
         let icmp = self.paths.module_mut::<Icmp>().expect("in the graph");
         let path = icmp.path().expect("made with the host");
-        let Some(mut refusal) = icmp.refuse(now, (frame, 0), why, &mut buffer) else { return false };
+        // Its sender may have left the checksum to a device.
+        let frame = (frame, 0, Checksum::MaybePartial);
+        let Some(mut refusal) = icmp.refuse(now, frame, why, &mut buffer) else { return false };
         self.paths.down(path, now, &mut self.world, &mut refusal);
         self.settle();
         true

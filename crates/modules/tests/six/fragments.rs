@@ -100,6 +100,43 @@ fn a_first_fragment_has_all_headers_and_no_fragment_is_made_of_fragments() {
     assert_eq!(first(5, extension::DESTINATION, &[options, again, datagram].concat()), refused);
 }
 
+// RFC 7112 §5, RFC 8200 §4.5.
+#[test]
+fn whose_first_fragment_lacks_headers_is_told_so_within_a_limit() {
+    let (mut host, _) = pair();
+    let first = |next_header, payload: &[u8]| {
+        let mut bytes = vec![0; extension::FRAGMENT_HEADER];
+        Fragment { identification: 1, offset: 0, more: true }.emit(next_header, &mut bytes);
+        bytes.extend_from_slice(payload);
+        frame(mac(1), 2, &packet(extension::FRAGMENT, ip6(2), 64, &bytes))
+    };
+    let mut told = |next_header, payload: &[u8]| {
+        let frame = first(next_header, payload);
+        assert_eq!(host.arrive(&frame), Some(Outcome::Dropped(DropReason::IpFragment)));
+        packets(&mut host).pop().map(|(to, error)| {
+            let read = ipv6::parse(&error).unwrap();
+            assert_eq!((to, read.header.destination()), (mac(2), ip6(2)));
+            assert_eq!(&read.payload[8..], &frame[eth::HEADER..], "the whole packet is quoted");
+            (read.payload[0], read.payload[1], read.payload[4..8].to_vec())
+        })
+    };
+    let lacking = Some((4, 3, vec![0; 4]));
+    let options = |next_header| [next_header, 0, 1, 4, 0, 0, 0, 0];
+    assert_eq!(told(extension::DESTINATION, &options(17)), lacking, "what is carried");
+    assert_eq!(told(extension::DESTINATION, &[17, 2, 1, 20, 0, 0, 0, 0]), lacking, "the rest of the options");
+    assert_eq!(told(ipv4::TCP, &[1; 16]), lacking, "the end of the segment's header");
+    let mut again = [0; extension::FRAGMENT_HEADER];
+    Fragment { identification: 9, offset: 8, more: false }.emit(17, &mut again);
+    assert_eq!(told(extension::FRAGMENT, &again), None, "a fragment of a fragment");
+    let nested = [options(extension::FRAGMENT), again].concat();
+    assert_eq!(told(extension::DESTINATION, &nested), None, "behind options, too");
+    assert_eq!(told(extension::DESTINATION, &options(59)), None, "nothing is carried");
+    let many = [options(extension::DESTINATION); 5].concat();
+    assert_eq!(told(extension::DESTINATION, &many), None, "more than anybody looks at");
+    let all = (0..2000).filter(|_| told(ipv4::TCP, &[1; 16]).is_some()).count();
+    assert!((1..60).contains(&all), "{all}");
+}
+
 #[test]
 fn fragments_that_never_finish_are_given_up_and_told() {
     let (mut host, _) = pair();
