@@ -33,7 +33,7 @@ pub enum Reach {
     Stale(MacAddr),
     /// Linux is asking.
     Pending,
-    /// It did not answer, or is known no longer.
+    /// It did not answer.
     Unreachable,
 }
 

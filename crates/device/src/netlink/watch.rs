@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::link::LinkMessage;
-use netlink_packet_route::neighbour::NeighbourState;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -32,7 +31,7 @@ pub enum Change {
     Addresses,
     /// A route, or a rule that leads to it, was added or removed: ask again what is remembered of routes.
     Routes,
-    /// A neighbour's state; of one that Linux knows no longer, that it is unreachable.
+    /// A neighbour's state.
     Neighbour(Neighbour),
     /// Changes were missed because they came too fast, or were not understood: ask everything again.
     Missed,
@@ -94,11 +93,6 @@ impl Change {
             | RouteNetlinkMessage::NewRule(_)
             | RouteNetlinkMessage::DelRule(_) => Some(Self::Routes),
             RouteNetlinkMessage::NewNeighbour(neighbour) => Neighbour::of(&neighbour).map(Self::Neighbour),
-            RouteNetlinkMessage::DelNeighbour(mut neighbour) => {
-                // What it was does not matter any more.
-                neighbour.header.state = NeighbourState::Failed;
-                Neighbour::of(&neighbour).map(Self::Neighbour)
-            }
             _ => None,
         }
     }

@@ -401,7 +401,7 @@ impl Program {
         let request = match (&got.message, answered) {
             (Reply::Report { more: true, .. }, _) => None,
             // What was asked before need not be answered any more.
-            (Reply::Renewed, Some(at)) => owed.drain(..=at).last(),
+            (Reply::Renewed, Some(at)) => owed.drain(..=at).next_back(),
             (_, answered) => answered.or_else(any).map(|at| owed.remove(at)),
         };
         match got.message {
