@@ -20,7 +20,7 @@ pub struct Options {
     /// Where the stream does not fit whole, play what does
     #[arg(long)]
     accept: bool,
-    /// The player; an address of IPv6 with a port has brackets: [fd00::1]:5540
+    /// The player; an address of IPv6 with a port has brackets: `[fd00::1]:5540`
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
     /// The command, see below

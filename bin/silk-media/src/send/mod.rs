@@ -24,7 +24,7 @@ pub struct Options {
     /// The clip: any file that libavformat opens, with MPEG-1, MPEG-2 or H.264 in it
     clip: PathBuf,
     /// The player; the usual port where none is named (5544, with --rtp 5004). An address of IPv6 with a port has
-    /// brackets: [fd00::1]:5544
+    /// brackets: `[fd00::1]:5544`
     #[arg(long, value_name = "HOST[:PORT]")]
     to: String,
     /// Over RTP (RFC 2250, RFC 6184) instead of MFLOW
