@@ -59,7 +59,7 @@ pub struct Tcp {
     pub initial_window: u16,
     /// Connections to one peer share what they find out of the way there (RFC 9040).
     pub share_windows: bool,
-    /// The smallest retransmission time-out (RFC 6298).
+    /// The least that is waited for an acknowledgement beyond the smoothed round trip (RFC 6298 §2.4).
     pub min_rto: Duration,
     /// How long an acknowledgement may wait for company (RFC 9293 §3.8.6.3).
     pub delayed_ack: Duration,

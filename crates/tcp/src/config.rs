@@ -37,7 +37,8 @@ pub struct Config {
     pub initial_window: u16,
     /// Retransmission time-out before the first measurement (RFC 6298 §2.1: 1 s).
     pub initial_rto: Duration,
-    /// Smallest retransmission time-out. RFC 6298 §2.4 asks for 1 s; 200 ms is what is deployed.
+    /// The least that is waited for an acknowledgement beyond the smoothed round trip. RFC 6298 §2.4 asks for 1 s in all; 200 ms is what
+    /// is deployed.
     pub min_rto: Duration,
     /// Largest retransmission time-out (RFC 6298 §2.5: at least 60 s).
     pub max_rto: Duration,
