@@ -6,7 +6,7 @@ use crate::epoll;
 use crate::errno::Answer;
 use crate::family;
 use crate::listener;
-use crate::own_turn::OwnTurn;
+use crate::own_turn::{OwnTurn, while_it_lasts};
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// `EOPNOTSUPP` where the socket was accepted, or is one of `PF_SCOUT`; `ECONNRESET` when the daemon
 /// is gone.
 pub fn by_program(socket: &Socket) -> Answer<()> {
+    let turns = until_others_are_done(socket)?;
     let slot = socket.slot()?;
     let now = state::status(slot);
     let listened = socket.role() == Role::Listener;
@@ -29,7 +30,6 @@ pub fn by_program(socket: &Socket) -> Answer<()> {
     let alive = !listened && now & (status::CONNECTED | status::CONNECTING) != 0 && now & over == 0;
     // As Linux has it, what was alive has been reset, by whom is not said; and what had failed is still to be told.
     let error = if alive { libc::ECONNRESET.unsigned_abs() } else { slot.error.load(SeqCst) };
-    let turns = until_others_are_done(socket);
     begin_again(socket, slot)?;
     slot.error.store(error, SeqCst);
     drop(turns);
@@ -41,17 +41,25 @@ pub fn by_program(socket: &Socket) -> Answer<()> {
 /// Why a connection has failed before the program knew that it was open, told once; the socket can
 /// then try again.
 pub fn of_failed(socket: &Socket, slot: &Slot) -> c_int {
+    let _turns = match until_others_are_done(socket) {
+        Ok(turns) => turns,
+        Err(errno) => return errno,
+    };
     let why = state::take_error(slot).unwrap_or(libc::ECONNABORTED);
-    let _turns = until_others_are_done(socket);
-    // If it cannot, it stays at its end, where nothing but closing it makes sense.
-    let _ = begin_again(socket, slot);
+    if state::status(slot) & status::FAILED != 0 {
+        // Nobody was told before this thread, and has begun the next. If it cannot, it stays at its end, where nothing but closing it makes sense.
+        let _ = begin_again(socket, slot);
+    }
     why
 }
 
 /// Who reads or writes is done with the rings before they are another connection's; and who takes the socket apart has said why. While
 /// these live nobody begins to.
-pub fn until_others_are_done(socket: &Socket) -> [OwnTurn<'_>; 2] {
-    [OwnTurn::reading(socket), OwnTurn::writing(socket)]
+///
+/// # Errors
+/// `EBADF` where it was closed meanwhile.
+pub fn until_others_are_done(socket: &Socket) -> Answer<[OwnTurn<'_>; 2]> {
+    while_it_lasts(socket, |socket| [OwnTurn::reading(socket), OwnTurn::writing(socket)])
 }
 
 fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {
@@ -72,10 +80,6 @@ fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {
     if role == Role::Listener {
         listener::disturb(family, slot);
     }
-    if !socket.is_served() {
-        // Another thread has closed it meanwhile, when its slot still had a connection to be closed.
-        family::tell(&Request::Release { slot: number, generation });
-        return Err(libc::EBADF);
-    }
-    Ok(())
+    // Another thread that closes it meanwhile waits for the turns, and then lets go of what it is now.
+    if socket.is_served() { Ok(()) } else { Err(libc::EBADF) }
 }

@@ -97,8 +97,10 @@ pub unsafe fn bind(
         return Ok(Server::Linux);
     }
     if local.is_ipv6() && !local.ip().is_unspecified() {
-        // As in Linux: one address of IPv6 hears nothing of IPv4, and says so.
+        // As in Linux: one address of IPv6 hears nothing of IPv4, and says so, once it is bound.
+        let before = socket.settings.has_flag(flag::ONLY_INET6);
         socket.settings.set_flag(flag::ONLY_INET6, true);
+        return bind_to(socket, local).inspect_err(|_| socket.settings.set_flag(flag::ONLY_INET6, before));
     }
     bind_to(socket, local)
 }

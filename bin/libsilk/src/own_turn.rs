@@ -2,6 +2,7 @@
 //! ([`shared`]). A signal's handler that comes in the middle of its own thread's turn goes on without one; one that leaves that
 //! turn by `siglongjmp` ends it.
 
+use crate::errno::Answer;
 use crate::family;
 use crate::lock::Turn;
 use crate::shared;
@@ -84,6 +85,17 @@ impl<'a> OwnTurn<'a> {
         own.held = shared::of(socket).and_then(|shared| take(&shared.writing, &own.turn));
         own
     }
+}
+
+/// Waits for turns at a socket. Whoever closes it waits for them as well, and may have been first.
+///
+/// # Errors
+/// `EBADF` where the record is not what it was before, or nobody's: nothing of it is to be touched.
+pub fn while_it_lasts<'a, T>(socket: &'a Socket, wait: impl FnOnce(&'a Socket) -> T) -> Answer<T> {
+    let before = (socket.name(), socket.uses());
+    let turns = wait(socket);
+    let lasts = (socket.name(), socket.uses()) == before && socket.is_served();
+    if lasts { Ok(turns) } else { Err(libc::EBADF) }
 }
 
 impl OwnTurn<'_> {

@@ -64,7 +64,7 @@ pub fn finish(socket: &Found) -> Answer<()> {
         }
         if now & status::CONNECTING == 0 {
             // Another thread has taken it apart, or was told before this one why it has failed.
-            drop(disconnect::until_others_are_done(socket));
+            drop(disconnect::until_others_are_done(socket)?);
             return Err(state::take_error(slot).unwrap_or(libc::ECONNABORTED));
         }
         match wait::sleep(socket, slot, Change::Writable(1), deadline, over) {

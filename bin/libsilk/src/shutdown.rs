@@ -5,7 +5,7 @@ use crate::epoll;
 use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::nameless;
-use crate::own_turn::OwnTurn;
+use crate::own_turn::{OwnTurn, while_it_lasts};
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape, shut};
 use crate::state;
@@ -51,6 +51,9 @@ pub fn note_early_shutdown(socket: &Socket, how: c_int) {
 /// As Linux.
 pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     let bits = ends(how).ok_or(libc::EINVAL)?;
+    // What another thread is just writing comes before the end; who comes after it is refused.
+    let ends_writing = socket.role() == Role::Stream && bits & shut::WRITE != 0;
+    let turn = ends_writing.then(|| while_it_lasts(socket, OwnTurn::writing)).transpose()?;
     let slot = socket.slot()?;
     let alteration = Alteration::begin(socket);
     let now = state::status(slot);
@@ -72,6 +75,7 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         Role::Listener => return disconnect::by_program(socket),
         // What is not connected yet is given up, whichever direction is meant.
         Role::Stream if now & status::CONNECTING != 0 && !socket.is(shape::SCOUT) => {
+            drop(turn);
             return disconnect::by_program(socket);
         }
         Role::Stream | Role::Datagram => {}
@@ -81,9 +85,6 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         socket.shape.fetch_or(shape::GREETED, Relaxed);
     }
     let family = family::joined().ok_or(libc::ENOTCONN)?;
-    // What another thread is just writing comes before the end; who comes after it is refused.
-    let writes_stream = socket.role() == Role::Stream && bits & shut::WRITE != 0;
-    let turn = writes_stream.then(|| OwnTurn::writing(socket));
     note_shut(socket, alteration, bits);
     if socket.role() == Role::Stream {
         family.request(socket.name().0, slot, requests(bits));

@@ -43,16 +43,26 @@ pub fn note(signal: c_int, handler: libc::sighandler_t, restarts: bool) {
     }
 }
 
+/// A handler was installed by a call of the C library's that looks itself whether calls are ended (`siginterrupt(3)`).
+pub fn note_installed(signal: c_int) {
+    let now = installed(signal);
+    note(signal, now.sa_sigaction, now.sa_flags & libc::SA_RESTART != 0);
+}
+
 /// `siginterrupt(3)`: changes only whether calls are ended.
 pub fn note_interrupt(signal: c_int, ends: bool) {
+    note(signal, installed(signal).sa_sigaction, !ends);
+}
+
+/// The present action.
+fn installed(signal: c_int) -> libc::sigaction {
     let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: asks for the present action only; the buffer is of the right type, and zeroed
     // memory is a valid one.
-    let now = unsafe {
+    unsafe {
         real::sigaction(signal, std::ptr::null(), now.as_mut_ptr());
         now.assume_init()
-    };
-    note(signal, now.sa_sigaction, !ends);
+    }
 }
 
 /// Raises `SIGPIPE` in this thread, as a write to a closed connection does.

@@ -184,7 +184,7 @@ pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighand
     // SAFETY: as above.
     let before = unsafe { real::signal(signal, handler) };
     if before != libc::SIG_ERR {
-        signals::note(signal, handler, true);
+        signals::note_installed(signal);
     }
     before
 }
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighand
     // SAFETY: as above.
     let before = unsafe { real::sigset(signal, handler) };
     if before != libc::SIG_ERR {
-        signals::note_interrupt(signal, true);
+        signals::note_installed(signal);
     }
     before
 }

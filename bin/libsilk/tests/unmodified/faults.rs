@@ -223,6 +223,25 @@ except OSError as error: print(errno.errorcode[error.errno])
 }
 
 #[test]
+fn a_call_is_ended_by_who_was_told_to_before_its_handler_was_installed() {
+    let said = Daemon::start(0).python(
+        r"
+import ctypes, errno, os, socket, threading
+libc = ctypes.CDLL(None, use_errno=True)
+handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda number: None)
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+s = socket.create_connection(('10.77.0.1', 80))
+guard = threading.Timer(30, lambda: os._exit(1)); guard.daemon = True; guard.start()
+assert libc.siginterrupt(14, 1) == 0
+libc.signal(14, handler); libc.alarm(1)
+got = libc.recv(s.fileno(), ctypes.create_string_buffer(1), 1, 0)
+print(got, errno.errorcode[ctypes.get_errno()])
+",
+    );
+    assert_eq!(said, "-1 EINTR");
+}
+
+#[test]
 fn what_is_written_beside_a_shutdown_comes_or_is_refused() {
     let said = Daemon::start(0).python(
         r"

@@ -105,8 +105,9 @@ fn apache_restarts_gracefully() {
         let under_way = scope.spawn(|| fetch_slowly(&daemon, &root));
         thread::sleep(Duration::from_millis(300));
         server.signal(libc::SIGUSR1);
-        fetch_all(&daemon, &root, 8000);
+        thread::sleep(Duration::from_millis(300));
         assert!(!under_way.is_finished(), "it has ended too early to tell anything");
+        fetch_all(&daemon, &root, 8000);
         under_way.join().unwrap();
     });
 }

@@ -203,6 +203,19 @@ def both_families_on_one_socket(w):
 
 
 @case
+def both_ips_after_an_address_that_was_taken(w):
+    if not w.six:
+        return
+    port = w.port()
+    w.tcp(port).listen()
+    end = w.tcp()
+    w.result("one address", attempt(end.bind, (w.own, port)))
+    w.result("told", end.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY))
+    end.bind(("::", w.port()))
+    w.result("told of all", end.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY))
+
+
+@case
 def each_family_its_socket(w):
     v4 = "10.99.0.1"
     port = w.port()
