@@ -5,11 +5,13 @@ mod rig;
 use core::time::Duration;
 use proptest::prelude::*;
 use rig::{Host, Options, exchange, graph, graph6, ip, ip6};
+use silk_instant::Instant;
 use silk_modules::mflow::{Figures, MflowStage};
 use silk_path::classify::{Between, Filter, Found, Framed, Protocol};
 use silk_path::transform::Measure;
 use silk_path::{
-    Attr, Attrs, Coded, DropReason, Endpoint, Event, Framing, GraphSpec, NOWHERE, Outcome, PathId, Value,
+    Attr, Attrs, Checksum, Coded, DropReason, Endpoint, Event, Framing, GraphSpec, NOWHERE, Outcome, PathId,
+    Ticket, Value,
 };
 use silk_wire::mflow::{ADVERTISEMENT, Advertisement, Data, HEADER, Packet, parse};
 
@@ -143,6 +145,20 @@ fn what_is_late_or_repeated_is_dropped_and_what_is_lost_leaves_a_gap() {
     assert_eq!(pair.drops(DropReason::MflowOld), 2);
 }
 
+/// The source's question has the number of what it sent last, and no data.
+#[test]
+fn a_question_in_the_place_of_what_was_lost_is_no_data_and_leaves_a_gap() {
+    let mut pair = Pair::new(8);
+    [0, 1].into_iter().for_each(|sequence| pair.number(sequence));
+    pair.send(Data { sequence: 2, ends_super: true, ..Data::default() }, b"");
+    assert_eq!(pair.advertised().last().map(|a| a.processed), Some(2));
+    pair.number(3);
+    let gaps: Vec<bool> = pair.player.world.framings.iter().map(|framing| framing.gap).collect();
+    assert_eq!((pair.taken(), gaps), (vec![0, 1, 3], vec![false, false, true]));
+    let figures = pair.figures();
+    assert_eq!((figures.received, figures.lost), (4, 1));
+}
+
 #[test]
 fn a_source_that_does_not_obey_is_not_heard_and_one_that_begins_anew_is() {
     let mut pair = Pair::new(8);
@@ -187,6 +203,29 @@ fn a_lost_advertisement_is_repeated_for_a_while() {
     assert!(advertised.iter().all(|a| (a.processed, a.highest) == (0, 8)));
     assert!(advertised.last().unwrap().held >= 1_000_000, "it says how long the packet is gone");
     assert_eq!(pair.player.next_timer(), None);
+}
+
+/// A path that is held back, since its player shows a picture in ten seconds, does not look at what waits for it.
+#[test]
+fn as_long_as_the_source_asks_it_is_told_that_the_player_is_there() {
+    let mut pair = Pair::new(8);
+    pair.number(0);
+    pair.advertised();
+    let ticket = Ticket {
+        frame: 0,
+        offset: 0,
+        len: 0,
+        device: 0,
+        checksum: Checksum::Unknown,
+        arrival: Instant::ZERO,
+    };
+    assert_eq!(pair.player.paths.enqueue(pair.path, ticket), Ok(true));
+    for _ in 0..100 {
+        pair.player.advance(Duration::from_millis(500));
+        exchange(&mut pair.source, &mut pair.player);
+    }
+    let advertised = pair.advertised().len();
+    assert!((45..60).contains(&advertised), "each second: {advertised}");
 }
 
 #[test]

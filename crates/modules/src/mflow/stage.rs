@@ -357,7 +357,12 @@ impl Stage for MflowStage {
             }
             self.adopt(cx, &msg.meta);
         }
-        let look = self.look(cx, &data);
+        let mut look = self.look(cx, &data);
+        if look.is_taken() && msg.len() <= HEADER && !data.ends_stream {
+            // It is the source's question, with the number of what it sent last, whose data will not come any more.
+            look.lost += 1;
+            look.gap = true;
+        }
         let purpose = if look.is_taken() { self.use_of(cx, &data, msg) } else { Use::Empty };
         if purpose == Use::Wanted {
             msg.pop(HEADER);
@@ -380,10 +385,11 @@ impl Stage for MflowStage {
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
         if core::mem::take(&mut self.heard) {
             self.repeats = 0;
-        } else if self.figures.ended || self.repeats >= REPEATS {
+        } else if self.figures.ended || self.repeats >= REPEATS && cx.input().is_empty() {
             return;
         } else {
-            self.repeats += 1;
+            // What waits in the queue of a path that is held back is a source that is still there, and is to hear that the player is, too.
+            self.repeats = self.repeats.saturating_add(1);
             self.advertise(cx, false);
         }
         let at = cx.now() + self.patience();
