@@ -72,10 +72,14 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     match socket.role() {
         // A listener has nothing to write.
         Role::Listener if bits & shut::READ == 0 => return Ok(()),
-        Role::Listener => return disconnect::by_program(socket),
+        Role::Listener => {
+            drop((alteration, turn));
+            return disconnect::by_program(socket);
+        }
         // What is not connected yet is given up, whichever direction is meant.
         Role::Stream if now & status::CONNECTING != 0 && !socket.is(shape::SCOUT) => {
-            drop(turn);
+            // What that changes it tells itself.
+            drop((alteration, turn));
             return disconnect::by_program(socket);
         }
         Role::Stream | Role::Datagram => {}

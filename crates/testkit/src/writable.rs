@@ -15,7 +15,8 @@ pub fn check(file: &Path) -> io::Result<()> {
         found => found.is_ok(),
     };
     OpenOptions::new().append(true).create(true).open(file)?;
-    if there { Ok(()) } else { fs::remove_file(file) }
+    // What was made, and not a link that leads to it.
+    if there { Ok(()) } else { fs::remove_file(fs::canonicalize(file)?) }
 }
 
 #[cfg(test)]
@@ -31,6 +32,10 @@ mod tests {
         check(&there).unwrap();
         check(&missing).unwrap();
         check(Path::new("/dev/null")).unwrap();
+        let (link, target) = (folder.join("link"), folder.join("target"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        check(&link).unwrap();
+        assert!(link.is_symlink() && !target.exists());
         assert_eq!((fs::read_to_string(&there).unwrap().as_str(), missing.exists()), ("text", false));
         let nowhere =
             [&folder, &folder.join("no/folder"), &there.join("below")].map(|file| check(file).is_err());

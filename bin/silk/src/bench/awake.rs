@@ -2,6 +2,7 @@
 //! host: it costs 40 to 120 µs, and now and then several milliseconds, whatever system is measured. An
 //! experiment that crosses between two CPUs for each packet would measure little else.
 
+use super::output::say;
 use std::fs::{self, File};
 use std::io::Write;
 
@@ -21,8 +22,8 @@ impl Awake {
     /// Asks for it; `None` where this machine does not let us, as without root, or does not heed it.
     pub fn hold() -> Option<Self> {
         if fs::read_to_string(DRIVER).is_ok_and(|driver| driver.trim() == "none") {
-            eprintln!(
-                "note: CPUs halt when they are idle, and this kernel has no driver to keep them from it: waking them is part of all figures"
+            say(
+                &"note: CPUs halt when they are idle, and this kernel has no driver to keep them from it: waking them is part of all figures",
             );
             return None;
         }

@@ -2,6 +2,7 @@
 
 use super::Failure;
 use super::counters::Moment;
+use super::output::say;
 use super::rights::Rights;
 use super::watch::Watch;
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,9 @@ const QUIET: f64 = 0.1;
 pub fn warn_if_busy(experiment: &str, busy: f64) {
     if busy > QUIET {
         let percent = busy * 100.0;
-        eprintln!(
+        say(&format_args!(
             "{experiment}: other programs keep a CPU {percent:.0} % busy; the figures will not be true"
-        );
+        ));
     }
 }
 

@@ -4,8 +4,9 @@
 use super::Failure;
 use silk_testkit::writable;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs;
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{ErrorKind, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 /// Where the tables end in a document.
@@ -56,6 +57,12 @@ pub fn insert(documents: &[PathBuf], mark: &'static str, tables: &str) -> Result
         write(file, &filled(file, &document, mark, tables)?)?;
     }
     Ok(())
+}
+
+/// Says something about an experiment to whoever watches. Who has closed standard error, or has no room for it, does not lose the results by
+/// that.
+pub fn say(what: &dyn Display) {
+    let _ = writeln!(stderr(), "{what}");
 }
 
 /// Prints tables. A reader that has seen enough closes the pipe.

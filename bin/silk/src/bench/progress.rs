@@ -1,5 +1,6 @@
 //! How far the experiment has come: a bar on a terminal, a line for each step elsewhere.
 
+use super::output::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
@@ -23,7 +24,7 @@ impl Progress {
     /// Says what is being done now.
     pub fn says(&self, message: String) {
         if self.lines {
-            eprintln!("{message}");
+            say(&message);
         }
         self.bar.set_message(message);
     }

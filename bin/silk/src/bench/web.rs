@@ -76,7 +76,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     output::check(options.json.iter().chain(&options.html), &options.into, markdown::BEGIN)?;
     let rights = Rights::here();
     if options.show.is_none() && rights == Rights::Nothing {
-        eprintln!("silk bench web: {}", rights::WITHOUT_ROOT);
+        output::say(&format_args!("silk bench web: {}", rights::WITHOUT_ROOT));
         return Err(rights::enter_user_namespace());
     }
     let results = match &options.show {
@@ -193,7 +193,9 @@ impl Plan {
         let clients = self.clients.iter().copied().max().filter(|clients| *clients > 0);
         let ends = self.sizes.iter().min().into_iter().chain(self.sizes.iter().max()).zip(WARM_UP);
         clients.map_or_else(Vec::new, |clients| {
-            ends.map(|(kb, requests)| (Task { kb: *kb, clients, flood: false }, requests)).collect()
+            // Nobody asks for less than once.
+            let each = |requests: u64| requests.max(clients.into());
+            ends.map(|(kb, requests)| (Task { kb: *kb, clients, flood: false }, each(requests))).collect()
         })
     }
 

@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         output::write_json(file, &results)?;
     }
     for why in &results.incomplete {
-        eprintln!("silk bench paths: not measured: {why}");
+        output::say(&format_args!("silk bench paths: not measured: {why}"));
     }
     output::insert(&options.into, table::BEGIN, &table::for_document(&results))?;
     Ok(())
