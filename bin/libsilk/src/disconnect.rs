@@ -47,7 +47,8 @@ pub fn of_failed(socket: &Socket, slot: &Slot) -> c_int {
     };
     let why = state::take_error(slot).unwrap_or(libc::ECONNABORTED);
     if state::status(slot) & status::FAILED != 0 {
-        // Nobody was told before this thread, and has begun the next. If it cannot, it stays at its end, where nothing but closing it makes sense.
+        // Else another thread was told before this one, and may have begun the next attempt. If it cannot, it stays at its end, where
+        // nothing but closing it makes sense.
         let _ = begin_again(socket, slot);
     }
     why

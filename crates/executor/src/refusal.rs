@@ -27,7 +27,8 @@ pub(crate) fn answering(paths: &Paths, tables: &Tables, frame: &[u8], verdict: V
     }
 }
 
-/// Tells the sender of an IPv4 packet that is nobody's, and came over this device, of whose transport checksum this is known, that it is so, if it may be told. (IPv6's path does it itself.)
+/// Tells the sender of an IPv4 packet that is nobody's, and came over this device, of whose transport checksum this is known, that it
+/// is so, if it may be told. (IPv6's path does it itself.)
 pub(crate) fn refuse<P: Port>(
     (paths, port): (&mut Paths, &mut P),
     tables: &Tables,
