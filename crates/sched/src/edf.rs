@@ -6,7 +6,7 @@
 //!
 //! Where more is asked for than there is, that order alone makes *all* members late, and each of
 //! them most of the time: whoever is late has the earliest deadline. So while a deadline is all but missed,
-//! and for a while after it, a member that uses no more than an equal part of the processor, and whose
+//! and for a while after it, a member that uses no more than an equal part of the processor, or than it has reserved, and whose
 //! deadline is near, comes before those that use more: what is missing is missing where it is asked for
 //! (max-min fairness; docs/design/overload.md).
 
@@ -20,6 +20,8 @@ use silk_instant::Instant;
 
 /// Where the earliest deadline is nearer than this, or has passed, there may be too little for all.
 const SCARCE: Duration = Duration::from_millis(5);
+/// Or nearer than this part of a delay by which it was given, if that is less: who is always in a hurry is not always late.
+const OF_ITS_DELAY: u32 = 4;
 /// And for so long after that.
 const LASTS: Duration = Duration::from_secs(1);
 /// How far before its deadline a light member then comes first.
@@ -77,7 +79,8 @@ impl Edf {
     /// Who runs now.
     fn choose(&mut self, now: Instant) -> Option<Member> {
         let (first, id) = self.ready.peek()?;
-        if deadline_of(first) < now + SCARCE {
+        let delay = self.slot(Member(id)).and_then(|slot| slot.delay);
+        if deadline_of(first) < now + delay.map_or(SCARCE, |delay| SCARCE.min(delay / OF_ITS_DELAY)) {
             self.scarce = now + LASTS;
         }
         let near = |key| deadline_of(key) < now + NEAR;
@@ -130,7 +133,7 @@ impl Policy for Edf {
             let key = key(deadline, self.arrivals);
             self.arrivals += 1;
             self.ready.set(member.0, key);
-            if self.recent.is_light(member.index(), now) {
+            if self.recent.is_light(member.index(), slot.reserved, now) {
                 self.light.set(member.0, key);
             } else {
                 self.light.remove(member.0);
@@ -271,6 +274,44 @@ mod tests {
         edf.ready(Member(2), NOW, at(2));
         edf.ready(Member(3), NOW, None);
         assert_eq!(order(&mut edf), [2, 3, 1, 0]);
+    }
+
+    #[test]
+    fn who_is_always_in_a_hurry_is_no_sign_that_there_is_too_little() {
+        let mut edf = with_a_light_one();
+        edf.admit(Member(0), two_thirds()).unwrap();
+        let mut order = |waited: u64| {
+            let now = Instant::from_millis(2_000 + waited);
+            for (id, millis) in [(0, 500), (1, 90), (2, 10)] {
+                edf.charge(Member(id), Duration::from_millis(millis), Instant::from_millis(2_000));
+            }
+            edf.ready(Member(1), Instant::from_millis(2_000), at(2_070));
+            edf.ready(Member(0), Instant::from_millis(2_000), None);
+            edf.ready(Member(2), Instant::from_millis(2_000), at(2_090));
+            [(); 3].map(|()| edf.next(now).map(|member| member.0))
+        };
+        // Due three milliseconds after it was ready.
+        assert_eq!(order(2), [Some(0), Some(1), Some(2)]);
+        assert_eq!(
+            order(3),
+            [Some(1), Some(2), Some(0)],
+            "it is all but late, and uses more than it has reserved"
+        );
+    }
+
+    #[test]
+    fn where_there_is_too_little_who_uses_what_it_has_reserved_comes_before_those_that_use_more_than_their_part()
+     {
+        let mut edf = of(3);
+        edf.admit(Member(0), two_thirds()).unwrap();
+        for (id, millis) in [(0, 600), (1, 350), (2, 10)] {
+            edf.charge(Member(id), Duration::from_millis(millis), Instant::from_millis(900));
+        }
+        let now = Instant::from_millis(999);
+        edf.ready(Member(0), now, at(1_090));
+        edf.ready(Member(1), now, at(998));
+        edf.ready(Member(2), now, at(1_095));
+        assert_eq!([(); 3].map(|()| edf.next(now).map(|member| member.0)), [Some(0), Some(2), Some(1)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What members have used of the processor lately, to tell those that use less than their part of it from those that
 //! use more. Time is cut into stretches; the present one and the one before it count.
 
+use crate::reserve::WHOLE;
 use alloc::vec::Vec;
 use core::time::Duration;
 use silk_instant::Instant;
@@ -72,12 +73,20 @@ impl Recent {
         }
     }
 
-    /// Whether `member` has used no more than an equal part of what all have that used any.
-    pub(crate) fn is_light(&mut self, member: usize, now: Instant) -> bool {
+    /// Whether `member` has used no more than an equal part of what all have that used any, or than so many millionths of the processor,
+    /// which it has `reserved`.
+    pub(crate) fn is_light(&mut self, member: usize, reserved: u32, now: Instant) -> bool {
         self.turn(stretch_of(now));
         let used = self.members.get(member).map_or(0, |tally| tally.at(self.all.stretch).sum());
         let users = self.users[0].max(self.users[1]);
-        used.saturating_mul(users.into()) <= self.all.sum()
+        used.saturating_mul(users.into()) <= self.all.sum() || used <= self.part(reserved, now)
+    }
+
+    /// So many millionths of the processor, as long as use of it counts, ns.
+    fn part(&self, millionths: u32, now: Instant) -> u64 {
+        let since = u128::from(self.all.stretch.saturating_sub(1)) * STRETCH.as_nanos();
+        let part = u128::from(now.nanos()).saturating_sub(since) * u128::from(millionths) / u128::from(WHOLE);
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 
     /// It is this stretch now; one that has passed is not returned to.
@@ -107,24 +116,32 @@ mod tests {
     fn who_uses_less_than_an_equal_part_is_light() {
         let mut recent = used(&[(0, 40, 100), (1, 50, 200), (2, 2, 300)]);
         let now = Instant::from_millis(400);
-        assert_eq!([0, 1, 2, 3].map(|member| recent.is_light(member, now)), [false, false, true, true]);
+        assert_eq!([0, 1, 2, 3].map(|member| recent.is_light(member, 0, now)), [false, false, true, true]);
     }
 
     #[test]
     fn what_was_used_counts_for_a_stretch_more_and_no_longer() {
         let mut recent = used(&[(0, 40, 100), (1, 10, 200)]);
-        assert!(!recent.is_light(0, Instant::from_millis(999)));
-        assert!(recent.is_light(0, Instant::from_millis(1000)));
+        assert!(!recent.is_light(0, 0, Instant::from_millis(999)));
+        assert!(recent.is_light(0, 0, Instant::from_millis(1000)));
         recent.charge(1, Duration::from_millis(1), Instant::from_millis(1001));
-        assert!(recent.is_light(0, Instant::from_millis(1002)));
+        assert!(recent.is_light(0, 0, Instant::from_millis(1002)));
+    }
+
+    #[test]
+    fn who_uses_what_it_has_reserved_is_light() {
+        // Use counts since 500 ms: at 1 250 ms a tenth of that is 75 ms.
+        let mut recent = used(&[(0, 75, 1_100), (1, 5, 1_200)]);
+        let is_light = |reserved| recent.is_light(0, reserved, Instant::from_millis(1_250));
+        assert_eq!([0, 99_999, 100_000].map(is_light), [false, false, true]);
     }
 
     #[test]
     fn time_that_goes_back_and_members_that_nobody_knows_do_no_harm() {
         let mut recent = used(&[(0, 40, 5000), (1, 10, 100), (77, 1, 5000)]);
-        assert!(!recent.is_light(0, Instant::from_millis(100)) && recent.is_light(77, Instant::ZERO));
+        assert!(!recent.is_light(0, 0, Instant::from_millis(100)) && recent.is_light(77, 0, Instant::ZERO));
         recent.forget(0);
         recent.forget(77);
-        assert!(recent.is_light(0, Instant::from_millis(5000)));
+        assert!(recent.is_light(0, 0, Instant::from_millis(5000)));
     }
 }
