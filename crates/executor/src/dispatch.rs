@@ -193,8 +193,8 @@ impl<P: Port> Dispatch<P> {
         id
     }
 
-    /// A path that nobody chose has run from `start` until `end`: its timers were due. The policy is not told, which knows
-    /// of runs that it gave.
+    /// A path that nobody chose has run from `start` until `end`: a timer was due that may not wait, as one that shows a picture. The policy
+    /// is not told, which knows of runs that it gave.
     pub fn charge_timers(&mut self, id: PathId, start: Instant, end: Instant) {
         let used = end.since(start);
         self.paths.charge_cpu(id, used.as_nanos() as u64, 0);

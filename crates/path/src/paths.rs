@@ -283,7 +283,7 @@ impl Paths {
     /// Runs the timers of the path that are due. Answers whether it is there.
     pub fn expire(&mut self, id: PathId, now: Instant, port: &mut dyn Port) -> bool {
         if let Some(path) = self.table.get_mut(id) {
-            // Whoever calls has taken the timer off.
+            // Whoever calls has taken the port's timer off.
             path.state.armed = Instant::FAR;
         }
         self.with(id, now, port, drive::expire)

@@ -219,19 +219,15 @@ impl Engine {
         self.core.wake(id, now);
     }
 
-    /// Runs the paths' timers that are due.
+    /// Paths whose timers are due have work, as those have for which messages came: the policy says when they do it, and is told what it
+    /// has cost.
     pub fn expire(&mut self, now: Instant) {
         self.try_again(now);
         let mut due = std::mem::take(&mut self.due);
         self.core.port.timers.expire(now, &mut due);
-        let mut start = if due.is_empty() { now } else { clock::now() };
         for index in due.drain(..) {
             if let Some(id) = self.core.paths.at(index) {
-                self.core.paths.expire(id, now, &mut self.core.port);
-                self.settle(id, now);
-                let end = clock::now();
-                self.core.charge_timers(id, start, end);
-                start = end;
+                self.wake(id, now);
             }
         }
         self.due = due;
@@ -253,8 +249,8 @@ impl Engine {
         budget
     }
 
-    /// One activity: the path's doorbell, then a bounded batch of its messages.
-    fn activity(&mut self, id: PathId, now: Instant) {
+    /// One activity: the path's doorbell, then a bounded batch of its messages, then its timers.
+    pub(super) fn activity(&mut self, id: PathId, now: Instant) {
         self.answer_bell(id, now);
         self.attend_to_linux(id, now);
         let more = self
@@ -268,6 +264,11 @@ impl Engine {
         }
         if more {
             self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+        }
+        // Behind what has come: an acknowledgement or an answer may be what a timer waits for.
+        if self.core.paths.path(id).is_some_and(|path| path.state.deadline() <= now) {
+            self.core.port.timers.set(id.index, Instant::FAR);
+            self.core.paths.expire(id, now, &mut self.core.port);
         }
         self.settle(id, now);
         if self.core.has_input(id) {

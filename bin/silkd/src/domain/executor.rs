@@ -156,9 +156,8 @@ impl Executor {
             let Some(more_orders) = self.take_orders() else { return };
             self.engine.report_some();
             self.engine.expel_some(now);
-            let ran = self.engine.run(budget);
-            // Behind what has come: an acknowledgement or an answer may be what a timer waits for.
             self.engine.expire(now);
+            let ran = self.engine.run(budget);
             if frames > 0 || rang || ran > 0 {
                 self.anticipation.worked();
             }

@@ -140,16 +140,32 @@ fn what_a_class_may_reserve_its_policy_has_room_for() {
 
 /// A paced sender works by its timers.
 #[test]
-fn what_a_path_does_by_its_timers_is_charged_to_it() {
-    let mut engine = rig::engine(&classes(&[""]));
-    let used =
-        |engine: &Engine| engine.core.paths.iter().map(|path| path.state.account.cpu_path).sum::<u64>();
-    let before = (used(&engine), engine.core.used);
+fn what_a_path_does_by_its_timers_it_does_when_the_policy_has_chosen_it() {
+    let mut engine = rig::engine(&classes(&["priority = 3", ""]));
+    let preferred = path_of(&mut engine, 0);
     // ARP announces our address a few times.
-    engine.expire(silk_executor::clock::now() + Duration::from_secs(10));
-    let after = (used(&engine), engine.core.used);
-    assert!(after.0 > before.0, "{before:?} {after:?}");
-    assert_eq!(u128::from(after.0 - before.0), (after.1 - before.1).as_nanos());
+    let announcing =
+        |engine: &Engine| engine.core.paths.iter().map(|path| path.state.deadline()).min().unwrap();
+    let now = announcing(&engine);
+    assert_ne!(now, Instant::FAR);
+    engine.expire(Instant::from_nanos(now.nanos() - 5_000_000));
+    assert!(engine.is_idle(), "nothing is due");
+    let now = now + Duration::from_millis(5);
+    engine.expire(now);
+    engine.core.wake(preferred, now);
+    let mut order = Vec::new();
+    while let Some(member) = engine.core.choose(now) {
+        let (id, before) = (engine.core.path_at(member, now).unwrap(), announcing(&engine));
+        engine.activity(id, now);
+        order.push((id == preferred, announcing(&engine) > before));
+        engine.core.charge(id, member, now, now + RUN);
+        assert_eq!(engine.core.paths.path(id).unwrap().state.account.cpu_path, RUN.as_nanos() as u64);
+    }
+    // What stands from the start has the highest priority there is.
+    assert_eq!(order, [(false, true), (true, false)]);
+    assert_eq!(engine.core.used, RUN * 2);
+    engine.expire(now);
+    assert!(engine.is_idle(), "and once");
 }
 
 #[test]
