@@ -5,9 +5,6 @@ use crate::h264::Reassembly;
 use crate::{DecodeError, Decoder, Picture, Unit};
 use alloc::boxed::Box;
 
-/// The most bytes of a NAL unit that comes by RTP.
-const LARGEST: usize = 1 << 20;
-
 /// A decoder in front of which RTP payloads become NAL units.
 pub struct FromRtp {
     decoder: Box<dyn Decoder>,
@@ -19,9 +16,12 @@ pub struct FromRtp {
 }
 
 impl FromRtp {
+    /// The most bytes of a NAL unit that comes by RTP.
+    pub(crate) const LARGEST: usize = 1 << 20;
+
     /// Feeds `decoder`.
     pub fn new(decoder: Box<dyn Decoder>) -> Self {
-        Self { decoder, reassembly: Reassembly::new(LARGEST), first: false, gap: false }
+        Self { decoder, reassembly: Reassembly::new(Self::LARGEST), first: false, gap: false }
     }
 }
 
@@ -48,7 +48,7 @@ impl Decoder for FromRtp {
 
     fn memory(&self) -> u64 {
         // What the reassembly may come to hold.
-        self.decoder.memory() + LARGEST as u64
+        self.decoder.memory() + Self::LARGEST as u64
     }
 }
 

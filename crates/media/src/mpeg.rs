@@ -114,9 +114,11 @@ impl Mpeg {
         Self { decoders, smallest, model: Model::default() }
     }
 
-    /// The most memory that a stream of pictures of this size needs.
-    pub fn need(&self, coding: Coding, size: (usize, usize)) -> Need {
-        self.decoders.need(coding, size)
+    /// The most memory that a stream of pictures of this size needs which comes as the wish says.
+    pub fn need(&self, wish: &Wish, size: (usize, usize)) -> Need {
+        let Need { decoder, picture } = self.decoders.need(wish.coding, size);
+        let is_in_pieces = wish.ticks && wish.coding == Coding::H264;
+        Need { decoder: decoder + if is_in_pieces { FromRtp::LARGEST as u64 } else { 0 }, picture }
     }
 }
 

@@ -129,7 +129,8 @@ impl Player {
         let path = self.create(appliance, order, wish.add_to(Attrs::new().with(Attr::Memory(memory))))?;
         self.budget.promise(terms.share, terms.memory);
         let order = Order { wish, ..order.clone() };
-        self.streams.insert(path, Stream { order, terms, trial, size: None, refused: false });
+        let (at, granted) = (order.rate(), order.told.map(|told| (told.size, order.wish.coding)));
+        self.streams.insert(path, Stream { order, terms, trial, granted, at, refused: false });
         Ok(Begun { path, terms })
     }
 
@@ -141,7 +142,7 @@ impl Player {
             return if full { Err(Refusal::Offered(Offer::NoTime)) } else { Ok(on_trial) };
         };
         let mpeg = appliance.paths_mut().module_mut::<Mpeg>().ok_or(Refusal::NoModule("mpeg"))?;
-        let demand = order.demand(&told, mpeg.need(order.wish.coding, told.size));
+        let demand = order.demand(&told, mpeg.need(&order.wish, told.size));
         // What has no deadlines has no share of the processor either.
         let model = if order.realtime { mpeg.model } else { Model::default() };
         let offer = self.budget.consider(&demand, &model);
@@ -202,10 +203,9 @@ impl Player {
         path: PathId,
         rate: Rate,
     ) -> Result<bool, Offer> {
-        let display = appliance.paths().path(path).and_then(|path| path.stage::<DisplayStage>());
-        let known = display.and_then(|display| display.output.rate());
-        if let (Some(stream), Some(known)) = (self.streams.get_mut(&path), known) {
-            stream.terms.share = self.budget.change(stream.terms.share, known, rate)?;
+        if let Some(stream) = self.streams.get_mut(&path) {
+            stream.terms.share = self.budget.change(stream.terms.share, stream.at, rate)?;
+            stream.at = rate;
         }
         Ok(self.set_rate(appliance, path, rate))
     }

@@ -1,7 +1,7 @@
 //! What is asked of a stream, and what becomes of that: let in, perhaps on trial, refused, or offered less.
 
 use silk_appliance::Dropped;
-use silk_media::{Demand, Kind, Need, Offer, Pictures, Playing, Rate, Wish};
+use silk_media::{Coding, Demand, Kind, Need, Offer, Pictures, Playing, Rate, Showing, Wish};
 use silk_path::{CreateError, Endpoint, PathId};
 use std::fmt;
 
@@ -65,19 +65,24 @@ pub(crate) fn macroblocks((width, height): (usize, usize)) -> f64 {
 }
 
 impl Order {
-    /// What it will need, where a decoder and a picture need so much memory. One that plays as fast as it
-    /// can is taken for one at the usual rate.
-    pub(crate) fn demand(&self, told: &Told, need: Need) -> Demand {
-        let rate = if let Playing::At(rate) = self.wish.playing { rate } else { Rate::USUAL };
-        Demand { pictures: told.pictures, memory: self.wish.memory(need), ..self.demand_at(rate) }
+    /// The rate that it is judged by. One that plays as fast as it can is taken for one at the usual rate, and so is one at its own until
+    /// its first picture has told that.
+    pub(crate) fn rate(&self) -> Rate {
+        if let Playing::At(rate) = self.wish.playing { rate } else { Rate::USUAL }
     }
 
-    /// What it asks for at this rate, whatever its pictures are like.
-    pub(crate) fn demand_at(&self, rate: Rate) -> Demand {
+    /// What it will need, where a decoder and a picture need so much memory.
+    pub(crate) fn demand(&self, told: &Told, need: Need) -> Demand {
+        let demand = self.demand_at(self.rate(), self.wish.showing());
+        Demand { pictures: told.pictures, memory: self.wish.memory(need), ..demand }
+    }
+
+    /// What it asks for at this rate, where so many of its pictures are shown, whatever they are like.
+    pub(crate) fn demand_at(&self, rate: Rate, showing: Showing) -> Demand {
         Demand {
             rate,
             pictures: Pictures::default(),
-            showing: self.wish.showing(),
+            showing,
             waits: self.carrier == Carrier::Mflow,
             measured: None,
             memory: 0,
@@ -111,8 +116,10 @@ pub(crate) struct Stream {
     pub(crate) terms: Terms,
     /// Nothing was told of it: it has to show what it needs.
     pub(crate) trial: Option<Trial>,
-    /// Luma samples in a row and rows that its memory was granted for, where nothing was told of it.
-    pub(crate) size: Option<(usize, usize)>,
+    /// What its memory was granted for, if that is known: luma samples in a row and rows, and the coding.
+    pub(crate) granted: Option<((usize, usize), Coding)>,
+    /// The rate that its share of the processor was promised for.
+    pub(crate) at: Rate,
     /// It did not fit, and is to end.
     pub(crate) refused: bool,
 }

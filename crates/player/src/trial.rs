@@ -1,12 +1,13 @@
 //! Streams of which nothing was told are let in on trial (Scout §4.4): their first pictures tell how much
 //! memory they need, and what they use of the processor within a few seconds is what they are
 //! promised from then on. One that does not fit then plays with less where its order accepts that, and
-//! is ended otherwise. Those that were promised something before it keep that.
+//! is ended otherwise. Those that were promised something before it keep that. What nobody can tell beforehand, a film's own rate and how it is
+//! coded, is judged of every stream once it is known.
 
 use crate::player::Player;
-use crate::stream::{Judgement, Order, Trial};
+use crate::stream::{Carrier, Judgement, Order, Trial};
 use silk_appliance::Appliance;
-use silk_media::{Demand, DisplayStage, Model, Mpeg, MpegStage, Offer, Rate};
+use silk_media::{Demand, DisplayStage, Model, Mpeg, MpegStage, Offer, Rate, Showing, Wish};
 use silk_path::PathId;
 
 /// So often a stream must be found not to fit, a second apart: something else may have held it up once.
@@ -14,32 +15,47 @@ const STRIKES: u32 = 3;
 /// The fewest pictures from one look to the next.
 const PICTURES: u64 = 30;
 
+/// Of the processor, what a stream needs, and what is free for it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Needs {
+    share: f64,
+    free: f64,
+}
+
 impl Player {
-    /// Looks at the streams of which nothing was told.
+    /// Looks at what the streams have told of themselves.
     pub(crate) fn try_streams(&mut self, appliance: &mut Appliance) {
-        let untold = self.streams.iter().filter(|(_, stream)| stream.order.told.is_none() && !stream.refused);
-        let untold: Vec<PathId> = untold.map(|(path, _)| *path).collect();
-        for path in untold {
+        let streams = self.streams.iter().filter(|(_, stream)| !stream.refused);
+        let streams: Vec<(PathId, bool)> =
+            streams.map(|(path, stream)| (*path, stream.order.told.is_some())).collect();
+        for (path, is_told) in streams {
             self.try_memory(appliance, path);
-            self.try_processor(appliance, path);
+            if is_told {
+                self.try_rate(appliance, path);
+            } else {
+                self.try_processor(appliance, path);
+            }
         }
     }
 
     /// When its first picture has told its size, or a later one another, a stream of which nothing was told is
-    /// promised the memory it needs, and gets no more.
+    /// promised the memory it needs, and gets no more. One that has told its size gets what its coding needs.
     fn try_memory(&mut self, appliance: &mut Appliance, id: PathId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let mpeg = appliance.paths().path(id).and_then(|path| path.stage::<MpegStage>());
-        let Some((size, coding)) = mpeg.and_then(|mpeg| Some((mpeg.size()?, mpeg.coding()))) else { return };
-        if stream.size.replace(size) == Some(size) {
+        let Some(mpeg) = appliance.paths().path(id).and_then(|path| path.stage::<MpegStage>()) else {
+            return;
+        };
+        let told = stream.order.told.map(|told| told.size);
+        let (Some(size), coding) = (told.or(mpeg.size()), mpeg.coding()) else { return };
+        if stream.granted.replace((size, coding)) == Some((size, coding)) {
             return;
         }
         let Some(module) = appliance.paths_mut().module_mut::<Mpeg>() else { return };
-        let memory = stream.order.wish.memory(module.need(coding, size));
+        let memory = stream.order.wish.memory(module.need(&Wish { coding, ..stream.order.wish }, size));
         self.budget.free(0.0, stream.terms.memory);
         stream.terms.memory = 0;
         if memory > self.budget.free_memory() {
-            return self.refuse(id, (0.0, Offer::NoMemory));
+            return self.refuse(id, Needs::default(), Offer::NoMemory);
         }
         self.budget.promise(0.0, memory);
         stream.terms.memory = memory;
@@ -48,11 +64,43 @@ impl Player {
         }
     }
 
+    /// Where its film has told another rate than that which it was judged by, a stream is promised its share for that.
+    fn try_rate(&mut self, appliance: &mut Appliance, id: PathId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let display = appliance.paths().path(id).and_then(|path| path.stage::<DisplayStage>());
+        let Some(rate) = display.and_then(|display| display.output.rate()) else { return };
+        let (now, before) = (u64::from(rate.millis()), u64::from(stream.at.millis()));
+        if now.abs_diff(before) * 100 <= before {
+            return;
+        }
+        match self.budget.change(stream.terms.share, stream.at, rate) {
+            Ok(share) => (stream.terms.share, stream.at) = (share, rate),
+            Err(offer) => {
+                let (share, waits) = (stream.terms.share, stream.order.carrier == Carrier::Mflow);
+                let needs = Needs {
+                    share: share * now as f64 / before as f64,
+                    free: self.budget.free_share() + share,
+                };
+                match offer {
+                    Offer::Slower(slower) if waits && stream.order.accept_less => {
+                        stream.terms.offer = offer;
+                        self.note(id, needs, offer, true);
+                        // What fits was offered.
+                        let _ = self.change_rate(appliance, id, slower);
+                    }
+                    Offer::Slower(_) if !waits => self.refuse(id, needs, Offer::NoTime),
+                    _ => self.refuse(id, needs, offer),
+                }
+            }
+        }
+    }
+
     /// Once it has played for two seconds, it is promised what it uses of the processor.
     fn try_processor(&mut self, appliance: &mut Appliance, id: PathId) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.order.realtime) else { return };
         let Some(trial) = stream.trial.as_mut() else { return };
         let Some(demand) = demand(appliance, id, &stream.order, trial) else { return };
+        stream.at = demand.rate;
         let model = appliance.paths_mut().module_mut::<Mpeg>().map_or_else(Model::default, |mpeg| mpeg.model);
         let offer = self.budget.consider(&demand, &model);
         let share = demand.share(offer, &model).unwrap_or(0.0);
@@ -65,36 +113,38 @@ impl Player {
         if trial.strikes < STRIKES {
             return;
         }
-        let needs = demand.measured.unwrap_or(0.0);
+        let needs = Needs { share: demand.measured.unwrap_or(0.0), free: self.budget.free_share() };
         if !(offer.is_less() && stream.order.accept_less) {
-            return self.refuse(id, (needs, offer));
+            return self.refuse(id, needs, offer);
         }
         stream.trial = None;
         (stream.terms.share, stream.terms.offer) = (share, offer);
-        self.note(id, (needs, offer), true);
+        self.note(id, needs, offer, true);
         self.budget.promise(share, 0);
         self.apply(appliance, id, offer);
     }
 
     /// The stream is to end: it does not fit.
-    fn refuse(&mut self, id: PathId, why: (f64, Offer)) {
-        self.note(id, why, false);
+    fn refuse(&mut self, id: PathId, needs: Needs, offer: Offer) {
+        self.note(id, needs, offer, false);
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.refused = true;
         }
     }
 
-    fn note(&mut self, id: PathId, (needs, offer): (f64, Offer), accepted: bool) {
+    fn note(&mut self, id: PathId, Needs { share: needs, free }: Needs, offer: Offer, accepted: bool) {
         let Some(stream) = self.streams.get(&id) else { return };
-        let (name, free) = (stream.order.name.clone(), self.budget.free_share());
-        self.judgements.push(Judgement { name, needs, free, offer, accepted });
+        self.judgements.push(Judgement { name: stream.order.name.clone(), needs, free, offer, accepted });
     }
 
     fn apply(&mut self, appliance: &mut Appliance, id: PathId, offer: Offer) {
         match offer {
             Offer::Every(every) => _ = self.set_every(appliance, id, every),
             Offer::WithoutB => _ = self.set_without_b(appliance, id, true),
-            Offer::Slower(rate) => _ = self.set_rate(appliance, id, rate),
+            Offer::Slower(rate) => {
+                self.set_rate(appliance, id, rate);
+                self.streams.get_mut(&id).into_iter().for_each(|stream| stream.at = rate);
+            }
             Offer::Whole | Offer::NoMemory | Offer::NoTime => {}
         }
     }
@@ -104,7 +154,7 @@ impl Player {
 fn demand(appliance: &Appliance, id: PathId, order: &Order, trial: &mut Trial) -> Option<Demand> {
     let path = appliance.paths().path(id)?;
     let (mpeg, display) = (path.stage::<MpegStage>()?, path.stage::<DisplayStage>()?);
-    let (rate, span) = (display.output.rate()?, display.output.span());
+    let (rate, span, options) = (display.output.rate()?, display.output.span(), display.output.options());
     let cpu = path.state.account.cpu_path;
     let before = trial.looked.map_or(0, |(span, _)| span);
     if span < before + second(rate) {
@@ -116,7 +166,7 @@ fn demand(appliance: &Appliance, id: PathId, order: &Order, trial: &mut Trial) -
         measured: Some(share),
         pictures: mpeg.seen(),
         // Its memory has been promised already.
-        ..order.demand_at(rate)
+        ..order.demand_at(rate, Showing { every: options.every, without_b: options.without_b })
     })
 }
 

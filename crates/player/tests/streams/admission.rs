@@ -1,8 +1,9 @@
 //! Admission of streams (Scout §4.4).
 
 use crate::theatre::{Theatre, order, told};
-use silk_media::{Offer, Wish};
+use silk_media::{Offer, Playing, Rate, Wish};
 use silk_player::{Order, Player, PlayerOptions, Refusal, Told};
+use silk_wire::mflow::Coding;
 use std::time::Duration;
 
 /// A picture's: at this rate 10 % of the processor.
@@ -66,6 +67,88 @@ fn of_streams_on_trial_the_one_that_is_too_much_goes_or_plays_with_less() {
             assert_eq!(figures.account.memory_limit(), figures.promised.memory);
         }
     }
+}
+
+/// A player that knows what pictures cost.
+fn taught(share: f64) -> Theatre {
+    let mut theatre = Theatre::new(share);
+    let first = theatre.begin(&order(5000, Some(told()), false)).unwrap();
+    theatre.play(&[5000], 0..100, COST);
+    theatre.player.end(&mut theatre.appliance, first);
+    theatre
+}
+
+/// One that is shown at the film's own rate.
+fn own(accept_less: bool) -> Order {
+    let order = order(5001, Some(told()), accept_less);
+    Order { wish: Wish { playing: Playing::Own, ..order.wish }, ..order }
+}
+
+#[test]
+fn what_a_film_is_promised_follows_the_rate_that_it_tells() {
+    // As many pictures as were shown while it was taught take 10 %.
+    for (own_rate, expected) in [(0, 0.12), (3, 0.1), (6, 0.2)] {
+        let mut theatre = taught(0.9);
+        let path = theatre.begin(&own(false)).unwrap();
+        theatre.own_rate = own_rate;
+        theatre.play(&[5001], 0..5, COST);
+        let promised = theatre.player.figures(&theatre.appliance, path).unwrap().promised.share;
+        assert!((0.9..1.1).contains(&(promised / expected)), "{promised} for {expected}");
+        assert_eq!(theatre.player.budget().share_used, promised);
+    }
+}
+
+#[test]
+fn a_film_whose_own_rate_is_too_much_goes_or_plays_slower() {
+    for accepts in [false, true] {
+        let mut theatre = taught(0.15);
+        let path = theatre.begin(&own(accepts)).unwrap();
+        theatre.own_rate = 6;
+        theatre.play(&[5001], 0..5, COST);
+        let judgements = std::mem::take(&mut theatre.player.judgements);
+        let [judgement] = &judgements[..] else { panic!("{judgements:?}") };
+        let Offer::Slower(slower) = judgement.offer else { panic!("{judgement}") };
+        assert!((33_000..42_000).contains(&slower.millis()), "{judgement}");
+        assert!(judgement.needs > 0.18 && (judgement.free - 0.15).abs() < 1e-9, "{judgement}");
+        assert_eq!(judgement.accepted, accepts);
+        assert_eq!(theatre.player.over(&mut theatre.appliance), if accepts { vec![] } else { vec![path] });
+        if accepts {
+            let rate = theatre.display(path).output.rate();
+            assert_eq!((rate, theatre.player.budget().share_used <= 0.15 + 1e-9), (Some(slower), true));
+            // A command changes it from there.
+            let slowest = Rate::from_millis(12_500).unwrap();
+            assert_eq!(theatre.player.change_rate(&mut theatre.appliance, path, slowest), Ok(true));
+            let used = theatre.player.budget().share_used;
+            assert!((0.9..1.1).contains(&(used / 0.05)), "{used}");
+        }
+    }
+}
+
+#[test]
+fn what_is_coded_otherwise_than_was_thought_has_the_memory_that_takes() {
+    let mut theatre = Theatre::new(0.9);
+    let path = theatre.begin(&order(5000, Some(told()), false)).unwrap();
+    let promised =
+        |theatre: &Theatre| theatre.player.figures(&theatre.appliance, path).unwrap().promised.memory;
+    let before = promised(&theatre);
+    theatre.coding = Coding::H264;
+    theatre.play(&[5000], 0..5, COST);
+    let figures = theatre.player.figures(&theatre.appliance, path).unwrap();
+    assert!(promised(&theatre) > before + (1 << 20));
+    assert_eq!(theatre.player.budget().memory_used, promised(&theatre));
+    assert_eq!((figures.account.memory_limit(), figures.decoded.no_memory), (promised(&theatre), 0));
+}
+
+#[test]
+fn on_trial_it_is_offered_less_than_what_it_shows_by_then() {
+    let mut theatre = Theatre::new(0.05);
+    let path = theatre.begin(&order(5000, None, true)).unwrap();
+    assert!(theatre.player.set_every(&mut theatre.appliance, path, 2));
+    theatre.play(&[5000], 0..300, COST);
+    let [judgement] = &theatre.player.judgements[..] else { panic!("{:?}", theatre.player.judgements) };
+    assert!(judgement.needs > 0.055 && judgement.needs < 0.08, "of fifteen it decodes ten: {judgement}");
+    assert!(judgement.accepted, "{judgement}");
+    assert!(!matches!(judgement.offer, Offer::Every(..=2)), "{judgement}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use silk_path::classify::{Domains, Owned, Tables};
 use silk_path::{Endpoint, Graph, PathId, Paths};
 use silk_player::{Carrier, GRAPH, Order, Player, PlayerOptions, Refusal, Schedule, Told, rules};
 use silk_wire::checksum::Sum;
-use silk_wire::mflow::{Data, HEADER};
+use silk_wire::mflow::{self, Data, HEADER};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -30,6 +30,10 @@ const CODED: [usize; 2] = [1_200, 400];
 pub struct Theatre {
     pub appliance: Appliance,
     pub player: Player,
+    /// How the films are coded.
+    pub coding: mflow::Coding,
+    /// The code of the rate that the films tell as their own (ISO 13818-2, table 6-4); 0: they tell none.
+    pub own_rate: u8,
     clock: Virtual,
     source: End,
 }
@@ -54,7 +58,7 @@ impl Theatre {
         let mut appliance = Appliance::new(Parts { paths, end, policy, tables, clock: clock_of, random });
         let mut player = Player::new(PlayerOptions { share, ..PlayerOptions::default() });
         player.open_shell(&mut appliance).unwrap();
-        Self { appliance, player, clock, source }
+        Self { appliance, player, coding: mflow::Coding::Mpeg, own_rate: 0, clock, source }
     }
 
     /// Each stream's source sends for so many pictures, from `first` on, and the player plays.
@@ -62,7 +66,8 @@ impl Theatre {
         let start = self.clock.now();
         for (place, number) in pictures.enumerate() {
             for port in ports {
-                self.source.transmit.send(&packet(*port, number, cost), [&[], &[]], Offload::NONE);
+                let packet = self.packet(*port, number, cost);
+                self.source.transmit.send(&packet, [&[], &[]], Offload::NONE);
             }
             self.source.transmit.flush();
             self.run_until(start + Duration::from_millis(PERIOD) * (place as u32 + 1));
@@ -97,6 +102,26 @@ impl Theatre {
     pub fn display(&self, path: PathId) -> &DisplayStage {
         self.appliance.paths().path(path).unwrap().stage::<DisplayStage>().unwrap()
     }
+
+    /// The picture's only packet: Ethernet, IP, UDP, MFLOW, its film's header, and at its end what decoding it costs.
+    fn packet(&self, port: u16, number: u32, cost: Duration) -> Vec<u8> {
+        let kind = match number % 15 {
+            0 => 1,
+            n if n % 3 == 0 => 2,
+            _ => 3,
+        };
+        let bytes = CODED[usize::from(kind == 3)];
+        let (sequence, picture, coding) = (number, number, self.coding);
+        let data = Data { first: true, last: true, kind, sequence, picture, coding, ..Data::default() };
+        let mut payload = vec![0; HEADER];
+        data.emit(&mut payload);
+        if self.own_rate > 0 {
+            payload.extend([0, 0, 1, 0xb3, 0x16, 0, 0xf0, 0x10 | self.own_rate, 0xff, 0xff, 0xe0, 0]);
+        }
+        payload.resize(HEADER + bytes - 8, 0);
+        payload.extend(u64::try_from(cost.as_nanos()).unwrap().to_be_bytes());
+        datagram(port, port, &payload)
+    }
 }
 
 pub fn order(port: u16, told: Option<Told>, accept_less: bool) -> Order {
@@ -117,22 +142,6 @@ pub fn order(port: u16, told: Option<Told>, accept_less: bool) -> Order {
 pub fn told() -> Told {
     let [needed, b] = CODED.map(|bytes| (bytes * 8) as f64);
     Told::group(SIZE, [(1.0, needed), (4.0, needed), (10.0, b)])
-}
-
-/// The picture's only packet: Ethernet, IP, UDP, MFLOW, and what decoding it costs.
-fn packet(port: u16, number: u32, cost: Duration) -> Vec<u8> {
-    let kind = match number % 15 {
-        0 => 1,
-        n if n % 3 == 0 => 2,
-        _ => 3,
-    };
-    let bytes = CODED[usize::from(kind == 3)];
-    let data = Data { first: true, last: true, kind, sequence: number, picture: number, ..Data::default() };
-    let mut payload = vec![0; HEADER];
-    data.emit(&mut payload);
-    payload.extend(u64::try_from(cost.as_nanos()).unwrap().to_be_bytes());
-    payload.resize(HEADER + bytes, 0);
-    datagram(port, port, &payload)
 }
 
 /// A datagram with Ethernet, IP and UDP in front.
@@ -172,7 +181,7 @@ impl Decoders for Recorded {
 
 impl Decoder for Recorded {
     fn decode(&mut self, unit: Unit<'_>, shown: &mut dyn FnMut(Box<dyn Picture>)) -> Result<(), DecodeError> {
-        let cost = unit.bytes.first_chunk().copied().ok_or(DecodeError::Malformed)?;
+        let cost = unit.bytes.last_chunk().copied().ok_or(DecodeError::Malformed)?;
         self.0.spend(Duration::from_nanos(u64::from_be_bytes(cost)));
         shown(Box::new(Blank { stamp: unit.stamp, size: SIZE }));
         Ok(())
