@@ -2,6 +2,7 @@
 //! daemon, preloads the library and becomes the program, so that the program keeps this
 //! process's number, signals and exit status.
 
+mod broken_pipes;
 mod program;
 
 use crate::daemon;
@@ -59,6 +60,7 @@ pub fn run(options: &Options) -> Result<Infallible, Trouble> {
         command.env(CARRIED_VARIABLE, &program.path);
     }
     prepare(&mut command, &library, family, options.strict);
+    broken_pipes::inherit(&mut command);
     let error = command.exec();
     drop(kept);
     Err(program.cannot_start(&error))
@@ -71,6 +73,7 @@ pub fn be_what_is_carried() -> Option<Trouble> {
     let mut arguments = env::args_os();
     let mut command = Command::new(&path);
     command.arg0(arguments.next().unwrap_or_default()).args(arguments).env_remove(CARRIED_VARIABLE);
+    broken_pipes::inherit(&mut command);
     let error = command.exec();
     Some(Program { path: path.into() }.cannot_start(&error))
 }

@@ -393,6 +393,22 @@ fn what_else_is_preloaded_comes_first_as_it_would_before_the_c_library() {
     daemon.join().unwrap();
 }
 
+/// `SIGPIPE` is number 13: the lowest bit of the mask's fourth digit from its end.
+#[test]
+fn what_broken_pipes_do_is_what_they_did_to_the_command_itself() {
+    let (library, look) = (harmless(), "s=$(grep SigIgn /proc/self/status); s=${s%???}; echo ${s#${s%?}}");
+    for (before, expected) in [("trap '' PIPE", "1"), ("trap - PIPE", "0")] {
+        let (_folder, socket, daemon) = daemon(vec![Reply::Family { family: 77 }]);
+        let mut command = Command::new("sh");
+        // Rust's own way to start a program makes them do what is usual.
+        command.args(["-c", &format!("{before}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_silk")]);
+        command.args(["run", "--library", library.to_str().unwrap(), "--", "sh", "-c", look]);
+        let output = command.env("SILK_SOCKET", &socket).output().unwrap();
+        assert_eq!(said(&output), (0, &*format!("{expected}\n"), ""), "{before}");
+        daemon.join().unwrap();
+    }
+}
+
 /// A copy of `printenv` in this folder, with this mode.
 fn printer(folder: &Path, mode: u32) -> PathBuf {
     let program = folder.join("printenv");

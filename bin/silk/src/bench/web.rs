@@ -74,6 +74,9 @@ fn in_range(range: std::ops::RangeInclusive<u64>) -> RangedU64ValueParser<u32> {
 /// Measures, prints the tables and writes what was asked for.
 pub fn run(options: &Options) -> Result<(), Failure> {
     output::check(options.json.iter().chain(&options.html), &options.into, markdown::BEGIN)?;
+    if options.show.is_none() {
+        rights::find_servers()?;
+    }
     let rights = Rights::here();
     if options.show.is_none() && rights == Rights::Nothing {
         output::say(&format_args!("silk bench web: {}", rights::WITHOUT_ROOT));
@@ -303,9 +306,7 @@ impl Turn<'_> {
 /// Whether a program is where programs are.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    folders.iter().any(|folder| folder.join(program).is_file())
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]

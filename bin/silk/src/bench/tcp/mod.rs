@@ -20,7 +20,7 @@ mod turn;
 use super::awake::Awake;
 use super::machine::{Machine, busy_before};
 use super::progress::Progress;
-use super::rights::Rights;
+use super::rights::{Rights, find_servers};
 use super::scratch::Place;
 use super::scratch::Scratch;
 use super::watch::Watch;
@@ -70,7 +70,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     output::check(options.json.iter().chain(&options.html), &options.into, table::BEGIN)?;
     let results = match &options.show {
         Some(file) => read_json(file)?,
-        None => measure(options)?,
+        None => {
+            find_servers()?;
+            measure(options)?
+        }
     };
     output::print(&table::text(&results))?;
     if let Some(file) = &options.json {

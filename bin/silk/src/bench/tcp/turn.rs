@@ -27,8 +27,8 @@ use std::time::Duration;
 
 /// Milliseconds before anything is measured.
 const RAMP: u64 = 500;
-/// The longest that a flood may last, in milliseconds: longer than anything is waited for.
-const FLOOD: &str = "600000";
+/// How much longer than anything is measured a flood may last: it is told when it is enough, and ends by itself where nobody is left to.
+const FLOOD: Duration = Duration::from_secs(600);
 /// What a figure's name says behind their number, in millions.
 pub const MILLIONS: &str = " million sent";
 /// And of the last, which has none.
@@ -289,7 +289,8 @@ impl Turn {
         let mut command = stage.flooder();
         command.arg(programs::beside("silk")).args(["bench", "end", "flood", kind]);
         command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", interface]);
-        command.args(["--milliseconds", FLOOD]);
+        let longest = FLOOD + Duration::from_millis(self.milliseconds);
+        command.args(["--milliseconds", &longest.as_millis().to_string()]);
         if self.system.queues() == Queues::ByClass {
             command.arg("--steered");
         }
