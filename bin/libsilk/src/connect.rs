@@ -45,7 +45,7 @@ pub unsafe fn connect(
         // SAFETY: as the caller promises.
         return unsafe { named_path::build(socket, turn, addr, len) };
     }
-    let _told = Alteration::begin(socket);
+    let told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
     let nobody = unsafe { address::is_of(libc::AF_UNSPEC, addr, len) };
     if nobody && socket.is_undecided() && !socket.is(shape::DATAGRAM) {
@@ -53,19 +53,21 @@ pub unsafe fn connect(
         socket.shut.store(0, SeqCst);
     }
     if nobody && socket.is_served() && socket.role() != Role::Datagram {
-        return disconnect::by_program(socket).map(|()| Server::Silk);
+        // What that changes it tells itself.
+        drop(told);
+        return disconnect::by_program(Found::now(socket)).map(|()| Server::Silk);
     }
     if socket.is_served() && !socket.is(shape::DATAGRAM) {
         // What it names is looked at only where the connection begins.
         if addr.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
             return Err(libc::EINVAL);
         }
-        match progress(socket)? {
+        match progress(Found::now(socket))? {
             Progress::Fresh => {}
             Progress::Done => return Ok(Server::Silk),
             Progress::Going => {
                 let found = Found::now(socket);
-                drop(turn);
+                drop((told, turn));
                 // Who has waited in vain is told so the first time only.
                 let told = |errno| if errno == libc::EINPROGRESS { libc::EALREADY } else { errno };
                 return finish(&found).map_err(told).map(|()| Server::Silk);

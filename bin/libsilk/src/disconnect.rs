@@ -8,7 +8,7 @@ use crate::family;
 use crate::listener;
 use crate::own_turn::{OwnTurn, while_it_lasts};
 use crate::shared::Alteration;
-use crate::socket::{Role, Socket, shape};
+use crate::socket::{Found, Role, Socket, shape};
 use crate::state;
 use crate::wait;
 use silk_control::Request;
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// # Errors
 /// `EOPNOTSUPP` where the socket was accepted, or is one of `PF_SCOUT`; `ECONNRESET` when the daemon
 /// is gone.
-pub fn by_program(socket: &Socket) -> Answer<()> {
+pub fn by_program(socket: Found) -> Answer<()> {
     let turns = until_others_are_done(socket)?;
     let slot = socket.slot()?;
     let now = state::status(slot);
@@ -30,17 +30,17 @@ pub fn by_program(socket: &Socket) -> Answer<()> {
     let alive = !listened && now & (status::CONNECTED | status::CONNECTING) != 0 && now & over == 0;
     // As Linux has it, what was alive has been reset, by whom is not said; and what had failed is still to be told.
     let error = if alive { libc::ECONNRESET.unsigned_abs() } else { slot.error.load(SeqCst) };
-    begin_again(socket, slot)?;
+    begin_again(&socket, slot)?;
     slot.error.store(error, SeqCst);
     drop(turns);
     wait::disturb(slot);
-    epoll::changed(socket);
+    epoll::changed(&socket);
     Ok(())
 }
 
 /// Why a connection has failed before the program knew that it was open, told once; the socket can
 /// then try again.
-pub fn of_failed(socket: &Socket, slot: &Slot) -> c_int {
+pub fn of_failed(socket: Found, slot: &Slot) -> c_int {
     let _turns = match until_others_are_done(socket) {
         Ok(turns) => turns,
         Err(errno) => return errno,
@@ -49,7 +49,7 @@ pub fn of_failed(socket: &Socket, slot: &Slot) -> c_int {
     if state::status(slot) & status::FAILED != 0 {
         // Else another thread was told before this one, and may have begun the next attempt. If it cannot, it stays at its end, where
         // nothing but closing it makes sense.
-        let _ = begin_again(socket, slot);
+        let _ = begin_again(&socket, slot);
     }
     why
 }
@@ -59,7 +59,7 @@ pub fn of_failed(socket: &Socket, slot: &Slot) -> c_int {
 ///
 /// # Errors
 /// `EBADF` where it was closed meanwhile.
-pub fn until_others_are_done(socket: &Socket) -> Answer<[OwnTurn<'_>; 2]> {
+pub fn until_others_are_done(socket: Found) -> Answer<[OwnTurn<'static>; 2]> {
     while_it_lasts(socket, |socket| [OwnTurn::reading(socket), OwnTurn::writing(socket)])
 }
 

@@ -6,7 +6,7 @@ use crate::errno::Answer;
 use crate::family;
 use crate::lock::Turn;
 use crate::shared;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Found, Socket};
 use crate::state;
 use silk_stream::{SharedLock, vacate};
 use std::cell::Cell;
@@ -90,11 +90,11 @@ impl<'a> OwnTurn<'a> {
 /// Waits for turns at a socket. Whoever closes it waits for them as well, and may have been first.
 ///
 /// # Errors
-/// `EBADF` where the record is not what it was before, or nobody's: nothing of it is to be touched.
-pub fn while_it_lasts<'a, T>(socket: &'a Socket, wait: impl FnOnce(&'a Socket) -> T) -> Answer<T> {
-    let before = (socket.name(), socket.uses());
-    let turns = wait(socket);
-    let lasts = (socket.name(), socket.uses()) == before && socket.is_served();
+/// `EBADF` where the record is not what was found any more, or nobody's: nothing of it is to be touched.
+pub fn while_it_lasts<T>(socket: Found, wait: impl FnOnce(&'static Socket) -> T) -> Answer<T> {
+    let before = socket.name();
+    let turns = wait(socket.record());
+    let lasts = socket.is_still_it() && socket.name() == before && socket.is_served();
     if lasts { Ok(turns) } else { Err(libc::EBADF) }
 }
 

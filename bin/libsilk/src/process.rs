@@ -23,6 +23,7 @@ use crate::spawn_actions;
 use crate::stdio;
 use silk_control::{Lifeline, Reply, Request};
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 /// One fork at a time.
@@ -148,9 +149,31 @@ impl Drop for Still {
 }
 
 fn expect_child() -> Option<(Lifeline, u32)> {
-    let (ours, daemons) = Lifeline::pair().ok()?;
+    let (ours, daemons) = with_room_for(2, Lifeline::pair).ok()?;
     let Ok(Reply::Forked { process }) = family::ask(&Request::Fork, &[daemons.as_fd()]) else { return None };
     Some((Lifeline::from_descriptor(internal::keep(ours.into_descriptor())), process))
+}
+
+/// Makes so many descriptors, beyond the program's own limit where it has none left: a fork needs none on Linux. There may be no room
+/// beyond it either (`ulimit -Hn`).
+fn with_room_for<T>(descriptors: libc::rlim_t, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    make().or_else(|full| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: fills the structure it is given.
+        if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } < 0 {
+            return Err(full);
+        }
+        let more = libc::rlimit {
+            rlim_cur: (limit.rlim_cur.saturating_add(descriptors)).min(limit.rlim_max),
+            ..limit
+        };
+        // SAFETY: reads the structure it is given; so below.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const more) };
+        let made = make();
+        // SAFETY: as above. What is beyond the limit stays open.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+        made
+    })
 }
 
 extern "C" fn in_parent() {

@@ -2,7 +2,7 @@
 
 use crate::disconnect;
 use crate::errno::Answer;
-use crate::socket::{Found, Role, Socket, shape};
+use crate::socket::{Found, Role, shape};
 use crate::state;
 use crate::wait::{self, Change, Deadline};
 use silk_stream::{Slot, status};
@@ -22,7 +22,7 @@ pub enum Progress {
 ///
 /// # Errors
 /// As Linux: `EISCONN`, `EALREADY` where it does not wait, and the error of a connection that failed.
-pub fn progress(socket: &Socket) -> Answer<Progress> {
+pub fn progress(socket: Found) -> Answer<Progress> {
     if socket.role() == Role::Listener {
         return Err(libc::EISCONN);
     }
@@ -56,7 +56,7 @@ pub fn finish(socket: &Found) -> Answer<()> {
         let slot = socket.slot()?;
         let now = state::status(slot);
         if now & status::FAILED != 0 {
-            return Err(disconnect::of_failed(socket, slot));
+            return Err(disconnect::of_failed(*socket, slot));
         }
         if now & status::CONNECTED != 0 {
             socket.shape.fetch_or(shape::GREETED, Relaxed);
@@ -64,7 +64,7 @@ pub fn finish(socket: &Found) -> Answer<()> {
         }
         if now & status::CONNECTING == 0 {
             // Another thread has taken it apart, or was told before this one why it has failed.
-            drop(disconnect::until_others_are_done(socket)?);
+            drop(disconnect::until_others_are_done(*socket)?);
             return Err(state::take_error(slot).unwrap_or(libc::ECONNABORTED));
         }
         match wait::sleep(socket, slot, Change::Writable(1), deadline, over) {

@@ -7,7 +7,7 @@ use crate::family::{self, Family};
 use crate::nameless;
 use crate::own_turn::{OwnTurn, while_it_lasts};
 use crate::shared::Alteration;
-use crate::socket::{Role, Socket, shape, shut};
+use crate::socket::{Found, Role, Socket, shape, shut};
 use crate::state;
 use crate::wait;
 use silk_stream::{Slot, request, status};
@@ -49,11 +49,12 @@ pub fn note_early_shutdown(socket: &Socket, how: c_int) {
 ///
 /// # Errors
 /// As Linux.
-pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
+pub fn shutdown(found: Found, how: c_int) -> Answer<()> {
+    let socket = found.record();
     let bits = ends(how).ok_or(libc::EINVAL)?;
     // What another thread is just writing comes before the end; who comes after it is refused.
     let ends_writing = socket.role() == Role::Stream && bits & shut::WRITE != 0;
-    let turn = ends_writing.then(|| while_it_lasts(socket, OwnTurn::writing)).transpose()?;
+    let turn = ends_writing.then(|| while_it_lasts(found, OwnTurn::writing)).transpose()?;
     let slot = socket.slot()?;
     let alteration = Alteration::begin(socket);
     let now = state::status(slot);
@@ -74,13 +75,13 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         Role::Listener if bits & shut::READ == 0 => return Ok(()),
         Role::Listener => {
             drop((alteration, turn));
-            return disconnect::by_program(socket);
+            return disconnect::by_program(found);
         }
         // What is not connected yet is given up, whichever direction is meant.
         Role::Stream if now & status::CONNECTING != 0 && !socket.is(shape::SCOUT) => {
             // What that changes it tells itself.
             drop((alteration, turn));
-            return disconnect::by_program(socket);
+            return disconnect::by_program(found);
         }
         Role::Stream | Role::Datagram => {}
     }

@@ -104,7 +104,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     });
     match table::served(fd) {
         None => early.unwrap_or_else(linuxs),
-        Some(socket) => done(shutdown::shutdown(&socket, how)),
+        Some(socket) => done(shutdown::shutdown(socket, how)),
     }
 }
 

@@ -7,22 +7,28 @@ use crate::family;
 use silk_control::{Membership, Request};
 use silk_stream::SharedAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Groups that are remembered of a socket before it is decided who serves it.
-const EARLY: usize = 4;
+/// Groups, and sources of theirs, that are remembered of a socket before it is decided who serves it: as many groups as Linux's
+/// `igmp_max_memberships` allows, and some more.
+const EARLY: usize = 24;
 
 /// A group that a socket is in, or nothing.
 struct Joined {
     group: SharedAddress,
     /// The source that it has chosen, or an unspecified one. By which interface both are wished stands in the scope of
     /// the two: the number of `group`'s, 0 for any, and of `source`'s the address of IPv4 that the program named it by.
+    /// Where the port of `source` is [`BLOCKED`], it is one that is not to be heard.
     source: SharedAddress,
 }
 
-/// The groups that a socket has joined before it was decided who serves it: Linux's descriptor has joined them already.
-pub struct Early([Joined; EARLY]);
+const BLOCKED: u32 = 1;
+
+/// The groups that a socket has joined before it was decided who serves it: Linux's descriptor has joined them already. There is
+/// room for them from when a program first joins one.
+pub struct Early(OnceLock<Box<[Joined; EARLY]>>);
 
 impl Joined {
     const fn none() -> Self {
@@ -41,6 +47,10 @@ impl Joined {
         Some(address::shared(&self.source).ip()).filter(|source| !source.is_unspecified())
     }
 
+    fn blocks(&self) -> bool {
+        self.source.port.load(Relaxed) == BLOCKED
+    }
+
     /// The interface's number; 0: any.
     fn link(&self) -> u32 {
         self.group.scope.load(Relaxed)
@@ -52,67 +62,95 @@ impl Joined {
         (Some(named_by.into()).filter(|by: &IpAddr| !by.is_unspecified()), self.link())
     }
 
-    fn put(&self, group: IpAddr, source: Option<IpAddr>, at: Where) {
+    fn put(&self, group: IpAddr, (source, blocks): (Option<IpAddr>, bool), at: Where) {
         let named_by = match at.0 {
             Some(IpAddr::V4(by)) => by.to_bits(),
             _ => 0,
         };
         store(&self.source, wide(source.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))), named_by);
+        self.source.port.store(if blocks { BLOCKED } else { 0 }, Relaxed);
         store(&self.group, wide(group), at.1);
     }
 
     fn forget(&self) {
-        self.put(Ipv6Addr::UNSPECIFIED.into(), None, (None, 0));
+        self.put(Ipv6Addr::UNSPECIFIED.into(), (None, false), (None, 0));
     }
 }
 
 impl Early {
     /// None.
     pub const fn new() -> Self {
-        Self([const { Joined::none() }; EARLY])
+        Self(OnceLock::new())
+    }
+
+    fn all(&self) -> &[Joined] {
+        self.0.get().map_or(&[], |all| all.as_slice())
+    }
+
+    /// Whether [`note`](Self::note) can remember what is asked, if it is one of those things.
+    pub fn has_room_for(&self, asked: &Call) -> bool {
+        let adds = matches!(asked.change, Membership::Join | Membership::Add(_) | Membership::Block(_));
+        let is_full = || self.0.get().is_some_and(|all| all.iter().all(|joined| joined.group().is_some()));
+        // What it knows already Linux refuses, for its own reason.
+        let is_known = || {
+            self.all()
+                .iter()
+                .any(|joined| joined.group() == Some(asked.group) && joined.source() == asked.change.source())
+        };
+        !adds || !is_full() || is_known()
     }
 
     /// Remembers what was asked; `false`: there is no room, or it is none of what is remembered.
     pub fn note(&self, asked: Call) -> bool {
-        let (joins, source) = match asked.change {
-            Membership::Join => (true, None),
-            Membership::Leave => (false, None),
-            Membership::Add(source) => (true, Some(source)),
-            Membership::Drop(source) => (false, Some(source)),
-            Membership::Block(_) | Membership::Unblock(_) => return false,
+        let (adds, source, blocks) = match asked.change {
+            Membership::Join => (true, None, false),
+            Membership::Leave => (false, None, false),
+            Membership::Add(source) => (true, Some(source), false),
+            Membership::Drop(source) => (false, Some(source), false),
+            Membership::Block(source) => (true, Some(source), true),
+            Membership::Unblock(source) => (false, Some(source), true),
         };
         let link = match asked.at {
             (Some(IpAddr::V4(by)), 0) => number_of(by),
             (_, link) => link,
         };
-        let of_group = self.0.iter().filter(|joined| joined.group() == Some(asked.group));
+        if adds && self.0.get().is_none() {
+            // If another thread is first, its own is as good.
+            let _ = self.0.set(Box::new([const { Joined::none() }; EARLY]));
+        }
+        let of_group = self.all().iter().filter(|joined| joined.group() == Some(asked.group));
         // As in Linux, who leaves and names no interface leaves the first.
-        let first = of_group.clone().next().filter(|_| !joins && link == 0);
+        let first = of_group.clone().next().filter(|_| !adds && link == 0);
         let link = first.map_or(link, Joined::link);
         let mut its = of_group.filter(|joined| joined.link() == link);
-        match (joins, source) {
+        let is_it = |joined: &&Joined| joined.source() == source && joined.blocks() == blocks;
+        match (adds, source) {
             // Whoever leaves a group leaves all its sources.
             (false, None) => return its.map(Joined::forget).count() > 0,
-            (false, Some(_)) => {
-                return its.find(|joined| joined.source() == source).map(Joined::forget).is_some();
-            }
-            (true, _) if its.any(|joined| joined.source() == source) => return true,
+            (false, Some(_)) => return its.find(is_it).map(Joined::forget).is_some(),
+            (true, _) if its.any(|joined| is_it(&joined)) => return true,
             (true, _) => {}
         }
-        let free = self.0.iter().find(|joined| joined.group().is_none());
-        free.map(|joined| joined.put(asked.group, source, (asked.at.0, link))).is_some()
+        let free = self.all().iter().find(|joined| joined.group().is_none());
+        free.map(|joined| joined.put(asked.group, (source, blocks), (asked.at.0, link))).is_some()
     }
 
     /// Forgets all.
     pub fn clear(&self) {
-        self.0.iter().for_each(Joined::forget);
+        self.all().iter().for_each(Joined::forget);
     }
 
     /// Takes them to the daemon, now that it serves the socket with this slot. What it refuses is Linux's alone.
     pub fn tell(&self, (slot, generation): (u32, u32)) {
-        for joined in &self.0 {
+        // A source is blocked in a group that is joined.
+        let (blocking, joining): (Vec<_>, Vec<_>) = self.all().iter().partition(|joined| joined.blocks());
+        for joined in joining.into_iter().chain(blocking) {
             if let Some(group) = joined.group() {
-                let change = joined.source().map_or(Membership::Join, Membership::Add);
+                let change = match (joined.source(), joined.blocks()) {
+                    (None, _) => Membership::Join,
+                    (Some(source), false) => Membership::Add(source),
+                    (Some(source), true) => Membership::Block(source),
+                };
                 let _ =
                     family::ask(&Request::Group { slot, generation, group, at: joined.at(), change }, &[]);
                 joined.forget();
@@ -146,9 +184,14 @@ mod tests {
             at: (None, 0),
             change: if joins { Membership::Join } else { Membership::Leave },
         };
-        assert!((0..4).all(|n| early.note(asked(n, true))));
-        assert!(!early.note(asked(9, true)) && !early.note(asked(9, false)));
-        assert!(early.note(asked(1, false)) && early.note(asked(9, true)));
+        assert!(!early.note(asked(1, false)) && early.has_room_for(&asked(1, true)));
+        assert!((1..=24).all(|n| early.has_room_for(&asked(n, true)) && early.note(asked(n, true))));
+        assert!(!early.has_room_for(&asked(99, true)) && !early.note(asked(99, true)));
+        assert!(early.has_room_for(&asked(24, true)) && early.has_room_for(&asked(99, false)));
+        assert!(!early.note(asked(99, false)));
+        assert!(early.note(asked(1, false)) && early.has_room_for(&asked(99, true)));
+        early.clear();
+        assert!(!early.note(asked(2, false)) && early.note(asked(99, true)));
     }
 
     #[test]
@@ -159,11 +202,24 @@ mod tests {
         let source = |n| IpAddr::from([192, 0, 2, n]);
         assert!(note(Membership::Add(source(1))) && note(Membership::Add(source(2))));
         assert!(note(Membership::Drop(source(1))) && !note(Membership::Drop(source(1))));
-        let known = || early.0.iter().filter_map(Joined::source).collect::<Vec<_>>();
+        let known = || early.all().iter().filter_map(Joined::source).collect::<Vec<_>>();
         assert_eq!(known(), [source(2)]);
-        assert!(!note(Membership::Block(source(3))));
         assert!(note(Membership::Leave) && !note(Membership::Leave));
         assert!(known().is_empty());
+    }
+
+    #[test]
+    fn sources_that_were_blocked_early_are_remembered_until_they_are_heard_again_or_their_group_is_left() {
+        let early = Early::new();
+        let group = IpAddr::from([239, 0, 0, 1]);
+        let note = |change| early.note(Call { group, at: (None, 0), change });
+        let source = |n| IpAddr::from([192, 0, 2, n]);
+        assert!(note(Membership::Join) && (3..6).all(|n| note(Membership::Block(source(n)))));
+        assert!(!note(Membership::Drop(source(3))), "it is not one that was chosen");
+        assert!(note(Membership::Unblock(source(4))) && !note(Membership::Unblock(source(4))));
+        let blocked = || early.all().iter().filter(|joined| joined.blocks()).filter_map(Joined::source);
+        assert_eq!(blocked().collect::<Vec<_>>(), [source(3), source(5)]);
+        assert!(note(Membership::Leave) && blocked().next().is_none());
     }
 
     #[test]
@@ -174,7 +230,7 @@ mod tests {
         let loopback = (Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), 0);
         assert!(note(loopback, Membership::Join) && note((None, 7), Membership::Join));
         assert!(note((None, 1), Membership::Join), "once more");
-        let known = || early.0.iter().filter(|joined| joined.group().is_some()).map(Joined::at);
+        let known = || early.all().iter().filter(|joined| joined.group().is_some()).map(Joined::at);
         assert_eq!(known().collect::<Vec<_>>(), [(loopback.0, 1), (None, 7)]);
         assert!(note((None, 1), Membership::Leave) && !note(loopback, Membership::Leave));
         assert_eq!(known().collect::<Vec<_>>(), [(None, 7)]);

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// `setsockopt(2)` of a socket that nobody serves yet: Linux's descriptor has it, and it is remembered for silk.
 ///
 /// # Errors
-/// Linux's; what [`lets_silk_serve`] refuses with.
+/// Linux's; what [`lets_silk_serve`] refuses with; `ENOBUFS` for a group too many.
 ///
 /// # Safety
 /// `value` points to `len` readable bytes or is null.
@@ -32,10 +32,13 @@ pub unsafe fn set_early(
 ) -> Answer<()> {
     // SAFETY: as the caller promises; so throughout.
     unsafe {
+        let asked = groups::read(level, name, value, len);
+        if matches!(&asked, Some(Ok(asked)) if !socket.early.has_room_for(asked)) {
+            return Err(libc::ENOBUFS);
+        }
         let linuxs = check(real::setsockopt(fd, level, name, value, len)).map(drop);
         // Which algorithms Linux has, and lets this program choose, is Linux's affair.
         let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-        let asked = groups::read(level, name, value, len);
         // Of silk's own address and interface Linux knows nothing.
         let link = groups::names_link(level, name);
         let own = (link || matches!(asked, Some(Ok(_)))) && groups::is_interface_silks_own();

@@ -119,6 +119,35 @@ static void forks(void)
 	close(fds[0]);
 }
 
+/* On Linux a fork needs no descriptor. */
+static void forks_without_a_free_descriptor(void)
+{
+	struct rlimit before, limit;
+	int fds[2], most = 0, status;
+	char b[4];
+	pair(fds);
+	getrlimit(RLIMIT_NOFILE, &before);
+	limit = before;
+	limit.rlim_cur = 200;
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	for (int fd; (fd = dup(2)) >= 0; most = fd)
+		;
+	FAILS(dup(2), EMFILE);
+	CHECK(most > 3);
+	if (fork() == 0)
+		_exit(write(fds[1], "mine", 4) != 4 || dup(2) >= 0);
+	CHECK(recv(fds[0], b, 4, MSG_WAITALL) == 4 && !memcmp(b, "mine", 4));
+	wait(&status);
+	CHECK(status == 0);
+	FAILS(dup(2), EMFILE);
+	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == 200);
+	for (int fd = 3; fd <= most; fd++)
+		if (fd != fds[0] && fd != fds[1])
+			close(fd);
+	setrlimit(RLIMIT_NOFILE, &before);
+	close(fds[0]), close(fds[1]);
+}
+
 /* The system call that ends the calling thread alone, and with the last of them the process. */
 static void *ends_later(void *to)
 {
@@ -568,6 +597,7 @@ int main(int argc, char **argv)
 	locked(MCL_FUTURE);
 	execs();
 	forks();
+	forks_without_a_free_descriptor();
 	forks_otherwise();
 	ends_by_threads();
 	clones();

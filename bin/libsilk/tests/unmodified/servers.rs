@@ -4,8 +4,9 @@
 use crate::daemon::Daemon;
 use crate::faults::becomes;
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -36,14 +37,34 @@ fn fetch_all(daemon: &Daemon, root: &Path, port: u16) {
     assert!(fs::read(&out).unwrap() == fs::read(root.join("700000")).unwrap());
 }
 
-/// The largest file arrives as it is, in some seconds.
-fn fetch_slowly(daemon: &Daemon, root: &Path) {
-    let out = daemon.folder().join("slow");
-    let slowly =
-        ["-sSf", "--limit-rate", "100k", "-o", out.to_str().unwrap(), "http://10.77.0.1:8000/700000"];
-    // At the first try: who tries again does not hear of what was lost.
-    assert!(daemon.command("curl").args(slowly).status().unwrap().success());
-    assert!(fs::read(&out).unwrap() == fs::read(root.join("700000")).unwrap());
+/// A client that has begun to fetch the largest file, and reads on when it is told.
+struct Begun(Child);
+
+impl Begun {
+    fn fetch(daemon: &Daemon) -> Self {
+        let program = r"
+import socket, sys
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536); s.connect(('10.77.0.1', 8000))
+s.sendall(b'GET /700000 HTTP/1.0\r\n\r\n')
+text = s.recv(5000); print('begun', flush=True); sys.stdin.readline()
+while part := s.recv(65536): text += part
+sys.stdout.buffer.write(text.partition(b'\r\n\r\n')[2])
+";
+        let mut command = daemon.command("/usr/bin/python3");
+        command.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut begun = Self(command.spawn().unwrap());
+        let mut word = [0; 6];
+        begun.0.stdout.as_mut().unwrap().read_exact(&mut word).unwrap();
+        assert_eq!(&word, b"begun\n");
+        begun
+    }
+
+    /// The rest arrives as well.
+    fn finish(mut self, root: &Path) {
+        self.0.stdin.take().unwrap().write_all(b"on\n").unwrap();
+        let output = self.0.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stdout == fs::read(root.join("700000")).unwrap());
+    }
 }
 
 #[test]
@@ -101,15 +122,16 @@ fn apache_restarts_gracefully() {
     let root = site(&daemon);
     let server = daemon.server(apache(&daemon, "prefork", "StartServers 3"));
     fetch_all(&daemon, &root, 8000);
-    thread::scope(|scope| {
-        let under_way = scope.spawn(|| fetch_slowly(&daemon, &root));
-        thread::sleep(Duration::from_millis(300));
-        server.signal(libc::SIGUSR1);
-        thread::sleep(Duration::from_millis(300));
-        assert!(!under_way.is_finished(), "it has ended too early to tell anything");
-        fetch_all(&daemon, &root, 8000);
-        under_way.join().unwrap();
-    });
+    let under_way = Begun::fetch(&daemon);
+    server.signal(libc::SIGUSR1);
+    let restarts =
+        || fs::read_to_string(daemon.folder().join("error")).unwrap().matches("resuming normal").count();
+    assert!((0..1000).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        restarts() == 2
+    }));
+    fetch_all(&daemon, &root, 8000);
+    under_way.finish(&root);
 }
 
 fn nginx(daemon: &Daemon, workers: u32) -> Command {

@@ -8,7 +8,7 @@ import time
 
 GROUP, OTHER, EARLY, GROUP6 = "239.1.2.3", "239.1.2.4", "239.1.2.5", "ff15::99"
 # One for each socket: with silk a port is free a moment after its socket was closed.
-PORT, PORT_EARLY, PORT6, PORT_SOURCES, PORT_CHOSEN, PORT6_SOURCES, PORT_ALONE, PORT6_ALONE, PORT_BOUND = range(4300, 4309)
+PORT, PORT_EARLY, PORT6, PORT_SOURCES, PORT_CHOSEN, PORT6_SOURCES, PORT_ALONE, PORT6_ALONE, PORT_BOUND, PORT_BLOCKED = range(4300, 4310)
 CHOSEN, CHOSEN_EARLY, CHOSEN6 = "232.1.2.6", "232.1.2.7", "ff35::98"
 TWO, THREE, TWO6, THREE6 = "10.99.0.2", "10.99.0.3", "fd99::2", "fd99::3"
 # Of <linux/in.h>.
@@ -144,6 +144,16 @@ def sources(address):
     ready("two-early")
     print(hear(s))
     ready("three-early")
+    print(hear(s))
+    s.close()
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    print("early:", [put(JOIN, request(f"239.1.3.{n}")) for n in range(19)], put(BLOCK_SOURCE, old(TWO, "239.1.3.20")))
+    print("of the last:", put(BLOCK, request("239.1.3.18", TWO)), put(BLOCK, request("239.1.3.18", "192.0.2.1")),
+          put(UNBLOCK, request("239.1.3.18", "192.0.2.1")), put(LEAVE, request("239.1.3.1")))
+    s.bind(("", PORT_BLOCKED))
+    ready("two-blocked-early")
+    print(hear(s))
+    ready("three-of-the-last")
     print(hear(s))
     s.close()
 

@@ -16,7 +16,7 @@ const THREE: &str = "10.99.0.3";
 const HERE: &str = "here";
 
 /// What is sent when the listener is ready for it, and whereto: an address and a port; and from where.
-const SAID: [(&str, &str, &str, &str); 45] = [
+const SAID: [(&str, &str, &str, &str); 47] = [
     ("group", "239.1.2.3", "4300", TWO),
     ("other", "239.1.2.4", "4300", TWO),
     ("everyone", "255.255.255.255", "4300", TWO),
@@ -35,6 +35,8 @@ const SAID: [(&str, &str, &str, &str); 45] = [
     ("two-again", "232.1.2.6", "4303", TWO),
     ("two-early", "232.1.2.7", "4304", TWO),
     ("three-early", "232.1.2.7", "4304", THREE),
+    ("two-blocked-early", "239.1.3.18", "4309", TWO),
+    ("three-of-the-last", "239.1.3.18", "4309", THREE),
     ("six-two", "ff35::98", "4305", "fd99::2"),
     ("six-three", "ff35::98", "4305", "fd99::3"),
     ("six-all-but-two", "ff35::98", "4305", "fd99::2"),

@@ -269,3 +269,31 @@ def bind_after_a_failure(w):
     end = w.tcp()
     w.result("connect", attempt(end.connect, (w.there, 1)))
     w.result("bind", attempt(end.bind, (w.own, w.port())))
+
+
+@case
+def options_of_one_that_is_bound_and_connects_to_the_machine_itself(w):
+    server = socket.socket(w.family)
+    server.bind(("::1" if w.six else "127.0.0.1", w.port()))
+    server.listen()
+    level = socket.IPPROTO_IPV6 if w.six else socket.IPPROTO_IP
+    # Of <linux/in.h>, <linux/in6.h>, <linux/tcp.h> and <asm-generic/socket.h>.
+    service, hops, errors, discovery = (67, 16, 25, 23) if w.six else (1, 2, 11, 10)
+    inq, rate = 36, 47
+    end = w.tcp()
+    taken_back = [(level, service, 0x28, 0), (level, hops, 9, -1), (level, errors, 1, 0),
+                  (TCP, socket.TCP_USER_TIMEOUT, 9000, 0), (TCP, socket.TCP_NOTSENT_LOWAT, 7000, 0),
+                  (TCP, socket.TCP_LINGER2, 5, 0)]
+    for at, name, early, _ in taken_back:
+        end.setsockopt(at, name, early)
+    end.bind(("", 0))
+    for at, name, _, value in taken_back:
+        end.setsockopt(at, name, value)
+    late = [(level, discovery, 3), (TCP, inq, 1), (SOL, rate, 1234567)]
+    for at, name, value in late:
+        end.setsockopt(at, name, value)
+    end.setsockopt(TCP, socket.TCP_CONGESTION, b"reno")
+    w.result("connect", attempt(end.connect, server.getsockname()[:2]))
+    w.result("as usual again", [end.getsockopt(at, name) for at, name, *_ in taken_back])
+    w.result("set late", [end.getsockopt(at, name) for at, name, _ in late])
+    w.result("congestion", end.getsockopt(TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0"))
