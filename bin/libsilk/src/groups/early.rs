@@ -4,6 +4,7 @@ use super::call::{Call, Where};
 use super::leaving_by::number_of;
 use crate::address;
 use crate::family;
+use crate::speaking;
 use silk_control::{Membership, Request};
 use silk_stream::SharedAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -122,6 +123,10 @@ impl Early {
         // As in Linux, who leaves and names no interface leaves the first.
         let first = of_group.clone().next().filter(|_| !adds && link == 0);
         let link = first.map_or(link, Joined::link);
+        let hears_all = |joined: &Joined| joined.link() == link && joined.source().is_none();
+        if adds && blocks && !of_group.clone().any(hears_all) {
+            return false;
+        }
         let mut its = of_group.filter(|joined| joined.link() == link);
         let is_it = |joined: &&Joined| joined.source() == source && joined.blocks() == blocks;
         match (adds, source) {
@@ -140,7 +145,7 @@ impl Early {
         self.all().iter().for_each(Joined::forget);
     }
 
-    /// Takes them to the daemon, now that it serves the socket with this slot. What it refuses is Linux's alone.
+    /// Takes them to the daemon, now that it serves the socket with this slot. What it refuses is Linux's alone, which is said.
     pub fn tell(&self, (slot, generation): (u32, u32)) {
         // A source is blocked in a group that is joined.
         let (blocking, joining): (Vec<_>, Vec<_>) = self.all().iter().partition(|joined| joined.blocks());
@@ -151,8 +156,13 @@ impl Early {
                     (Some(source), false) => Membership::Add(source),
                     (Some(source), true) => Membership::Block(source),
                 };
-                let _ =
-                    family::ask(&Request::Group { slot, generation, group, at: joined.at(), change }, &[]);
+                let request = Request::Group { slot, generation, group, at: joined.at(), change };
+                if family::ask(&request, &[]).is_err() {
+                    speaking::say(&format_args!(
+                        "the group {group}, which was joined before the socket was bound, is not heard over silk: \
+                         a socket has room for 20, and all of them with silk's addresses for 16"
+                    ));
+                }
                 joined.forget();
             }
         }
@@ -214,6 +224,7 @@ mod tests {
         let group = IpAddr::from([239, 0, 0, 1]);
         let note = |change| early.note(Call { group, at: (None, 0), change });
         let source = |n| IpAddr::from([192, 0, 2, n]);
+        assert!(!note(Membership::Block(source(3))), "of which group");
         assert!(note(Membership::Join) && (3..6).all(|n| note(Membership::Block(source(n)))));
         assert!(!note(Membership::Drop(source(3))), "it is not one that was chosen");
         assert!(note(Membership::Unblock(source(4))) && !note(Membership::Unblock(source(4))));

@@ -147,9 +147,9 @@ def sources(address):
     print(hear(s))
     s.close()
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    print("early:", [put(JOIN, request(f"239.1.3.{n}")) for n in range(19)], put(BLOCK_SOURCE, old(TWO, "239.1.3.20")))
-    print("of the last:", put(BLOCK, request("239.1.3.18", TWO)), put(BLOCK, request("239.1.3.18", "192.0.2.1")),
-          put(UNBLOCK, request("239.1.3.18", "192.0.2.1")), put(LEAVE, request("239.1.3.1")))
+    print("early:", [put(JOIN, request(f"239.1.3.{n}")) for n in range(6)], put(BLOCK, request("239.1.3.20", TWO)))
+    print("of the last:", put(BLOCK, request("239.1.3.5", TWO)), put(BLOCK, request("239.1.3.5", "192.0.2.1")),
+          put(UNBLOCK, request("239.1.3.5", "192.0.2.1")), put(LEAVE, request("239.1.3.1")))
     s.bind(("", PORT_BLOCKED))
     ready("two-blocked-early")
     print(hear(s))

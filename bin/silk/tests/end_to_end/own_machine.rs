@@ -8,6 +8,7 @@ use crate::iperf;
 use crate::programs::{bytes, said, text, within};
 use crate::redis::redis;
 use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -195,16 +196,22 @@ fn a_killed_daemons_peers_and_port_are_let_go() {
 
 /// A server with room for two, and twelve neighbours that want to be served; it accepts once there is a
 /// file called `go`.
-fn crowded(silk: &Silk) -> (Running, Running) {
+fn late_server(silk: &Silk) -> Running {
     silk.write("late_accepting.py", include_str!("late_accepting.py"));
-    silk.write("crowd.py", include_str!("crowd.py"));
     let mut server = silk.on_paths("python3");
     // As on Linux, one more than was asked for may wait.
     let server = silk.start_logged(server.args(["late_accepting.py", "1", "12"]), "server");
     silk.until_says("server", "listening");
+    server
+}
+
+/// Twelve clients, for whom it has room for two.
+fn crowd_of(silk: &Silk) -> Running {
+    silk.write("crowd.py", include_str!("crowd.py"));
     let mut crowd = silk.on_linux("python3");
     let crowd = silk.start_logged(crowd.args(["crowd.py", &LOOPBACK.to_string(), "12"]), "crowd");
-    (server, crowd)
+    assert!(within(Duration::from_secs(10), || silk.over_linux().len() == 2));
+    crowd
 }
 
 fn all_were_served(silk: &Silk, mut crowd: Running) {
@@ -216,8 +223,8 @@ fn all_were_served(silk: &Silk, mut crowd: Running) {
 #[test]
 fn a_full_backlog_lets_neighbours_wait_until_there_is_room() {
     let Some(silk) = Silk::start() else { return };
-    let (_server, crowd) = crowded(&silk);
-    assert!(within(Duration::from_secs(10), || silk.over_linux().len() == 2));
+    let _server = late_server(&silk);
+    let crowd = crowd_of(&silk);
     silk.write("go", "");
     all_were_served(&silk, crowd);
 }
@@ -229,23 +236,39 @@ fn a_daemon_without_descriptors_lets_neighbours_wait() {
     let limit = |most: usize| {
         text(Command::new("prlimit").args([format!("--pid={daemon}"), format!("--nofile={most}:")]));
     };
-    let (_server, crowd) = crowded(&silk);
-    assert!(within(Duration::from_secs(10), || silk.over_linux().len() == 2));
-    // The daemon may not have closed its end of the last question yet.
-    let open = || fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count();
-    let mut before = 0;
-    let is_settled = || {
-        before = open();
-        (0..10).all(|_| {
-            std::thread::sleep(Duration::from_millis(100));
-            open() == before
-        })
+    let open = || -> BTreeMap<usize, String> {
+        let numbers = fs::read_dir(format!("/proc/{daemon}/fd")).unwrap();
+        let numbers = numbers.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        // What is closed meanwhile leads nowhere.
+        let link = |n: usize| fs::read_link(format!("/proc/{daemon}/fd/{n}")).ok();
+        numbers.filter_map(|n| Some((n, link(n)?.display().to_string()))).collect()
     };
-    assert!(within(Duration::from_secs(20), is_settled));
+    // The daemon may not have closed its end of the last question yet.
+    let settled = || {
+        let mut before = open();
+        let is_settled = || {
+            before = open();
+            (0..10).all(|_| {
+                std::thread::sleep(Duration::from_millis(100));
+                open() == before
+            })
+        };
+        assert!(within(Duration::from_secs(20), is_settled));
+        before
+    };
+    let _server = late_server(&silk);
+    let before = settled();
+    let crowd = crowd_of(&silk);
+    let now = settled();
     // Two have their descriptors; when they are gone, there is none for a third.
-    limit(before - 2);
+    let is_new = |link: &String| link.starts_with("socket:") && !before.values().any(|known| known == link);
+    let connections: Vec<_> = now.iter().filter(|(_, link)| is_new(link)).collect();
+    assert!(connections.len() >= 2, "{connections:?}");
+    let lowest = (0..).find(|n| !now.contains_key(n) || connections.iter().any(|(number, _)| *number == n));
+    limit(lowest.unwrap());
     silk.write("go", "");
-    assert!(within(Duration::from_secs(20), || open() == before - 2));
+    let are_gone = || connections.iter().all(|(_, link)| !open().values().any(|known| known == *link));
+    assert!(within(Duration::from_secs(20), are_gone), "{connections:?}");
     std::thread::sleep(Duration::from_millis(500));
     limit(1024);
     all_were_served(&silk, crowd);
