@@ -226,7 +226,9 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
                 ));
             }
             let station = device.router_advertisements.then(|| ipv6::station(mac));
-            let options = packet::Options { addresses, station, vlan, ..packet::Options::default() };
+            let own = device.mac.map(|mac| mac.0);
+            let options =
+                packet::Options { addresses, station, mac: own, vlan, ..packet::Options::default() };
             let opened = open_ends(
                 settings,
                 |domains| packet::open_domains(name, domains, BUCKETS, &options),

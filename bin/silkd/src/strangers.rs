@@ -5,7 +5,7 @@
 use crate::classes::Classes;
 use silk_control::DropCount;
 use silk_device::OpenError;
-use silk_device::xdp::{Device, Limit, Strangers};
+use silk_device::xdp::{Counts, Device, Limit, Strangers};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The interfaces' XDP program, where there is one.
@@ -56,17 +56,18 @@ impl Gate {
         std::iter::once(device.interface.index).chain(further).collect()
     }
 
-    /// What was not let in, and from whom nothing is.
+    /// What was not let in, from whom nothing is, and what came by a queue that there was not when silk began, or that it was told to leave.
     pub fn drops(&self, domains: usize) -> Vec<DropCount> {
         let Some(device) = self.device() else { return Vec::new() };
         let openings = (0..domains).map(|domain| device.not_let_in(Strangers::Domain(domain as u32))).sum();
         let of = |n| device.not_let_in(Strangers::Linux(n)) + device.not_let_in(Strangers::Neighbours(n));
         let linux = (0..=device.further.len() as u32).map(of).sum();
-        let refused = (0..domains).map(|domain| device.counts(domain as u32).refused).sum();
+        let counts: Vec<Counts> = (0..domains).map(|domain| device.counts(domain as u32)).collect();
         let counts = [
             ("device: beyond the openings of its class", openings),
             ("device: beyond Linux's share", linux),
-            ("device: refused source", refused),
+            ("device: refused source", counts.iter().map(|counts| counts.refused).sum()),
+            ("device: a queue that is not served", counts.iter().map(|counts| counts.no_ring).sum()),
         ];
         let counts = counts.map(|(reason, count)| DropCount { reason: reason.into(), count });
         counts.into_iter().filter(|drop| drop.count > 0).collect()

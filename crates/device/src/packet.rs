@@ -7,7 +7,8 @@
 //! every connection with a reset, for one it has not it answers nothing (as long as it does
 //! not forward: leave `net.ipv4.ip_forward` off there). Say the addresses in
 //! [`Options::addresses`]: the socket then takes only ARP, neighbour discovery and packets to those
-//! addresses. Of one VLAN, [`Options::vlan`], it takes no others: the kernel takes tags (IEEE
+//! addresses, and the interface lets through what a card may filter: all groups, by which neighbours of IPv6 ask too, and
+//! [`Options::mac`]. Of one VLAN, [`Options::vlan`], it takes no others: the kernel takes tags (IEEE
 //! 802.1Q-2018 §9.6) out of frames before a socket sees them, but the socket's filter may ask for them,
 //! so that what it has let through had that one, which is put back.
 
@@ -35,6 +36,8 @@ pub struct Options {
     pub addresses: Vec<IpAddr>,
     /// Addresses of IPv6 that end in this are silk's too, whatever network they are in.
     pub station: Option<[u8; 8]>,
+    /// The Ethernet address that silk has instead of the interface's, which is then to let frames for it through.
+    pub mac: Option<[u8; 6]>,
     /// The VLAN whose frames are taken, 1 to 4094; 0: those without a tag.
     pub vlan: u16,
     /// How many received frames may be held.
@@ -64,6 +67,7 @@ impl Default for Options {
         Self {
             addresses: Vec::new(),
             station: None,
+            mac: None,
             vlan: 0,
             buffers: 256,
             longest: eth::HEADER + 65_535,

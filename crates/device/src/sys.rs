@@ -24,7 +24,7 @@ pub(crate) use receive_batch::{ReceiveBatch, tell_marks};
 pub(crate) use schedule::{pin, schedule};
 pub(crate) use send_batch::SendBatch;
 pub(crate) use socket::{
-    Chooser, Filter, bind_packet, fan_out, filter, interface_index, packet_drops, packet_socket,
+    Chooser, Filter, Heard, bind_packet, fan_out, filter, hear, interface_index, packet_drops, packet_socket,
     receive_buffer, send_buffer, send_parts, set_packet_option,
 };
 pub(crate) use tun::{open_tap, open_tun, read_parts, steer_tap, write_parts};

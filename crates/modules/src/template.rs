@@ -137,7 +137,7 @@ impl Template {
         let mtu = if protocol == ipv4::TCP { ip.device_mtu } else { ip.mtu };
         let emit = ip.header(local, remote, protocol, tos, 0);
         // Packets that may be cut up on the way each need an identification of their own.
-        let good = emit.dont_fragment && ip.next_hop.link.device == place.device;
+        let good = emit.dont_fragment && emit.ttl > 0 && ip.next_hop.link.device == place.device;
         let until = if good { ip.next_hop.until } else { Instant::ZERO };
         let station = MacAddr(ip.next_hop.link.address);
         let link = eth::length(place.vlan);

@@ -8,7 +8,7 @@ use rig::{Host, Options, graph6, ip, ip6, mac};
 use silk_modules::filter::Filter;
 use silk_modules::igmp::Igmp;
 use silk_modules::mld::Mld;
-use silk_path::{Attrs, DropReason, PathId};
+use silk_path::{Attr, Attrs, Bell, DropReason, Endpoint, PathId, Wishes};
 use silk_wire::{checksum, eth, icmpv6, igmp, ipv4, ipv6, mld};
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
@@ -260,4 +260,23 @@ fn reports_come_from_the_address_that_is_ours_now() {
         let sent = host.sent();
         assert_eq!(ipv4::parse(&sent[0][eth::HEADER..]).unwrap().header.source(), source);
     }
+}
+
+// RFC 1112 §6.1, RFC 4291 §2.7.
+#[test]
+fn what_is_for_this_machine_alone_does_not_leave_it() {
+    let (mut host, ..) = host();
+    let attrs = |local: IpAddr| Attrs::new().with(Attr::Local(Endpoint::new(local, 5000)));
+    let (four, six) = (host.create("echo", attrs(ip(1).into())), host.create("echo", attrs(ip6(1).into())));
+    let mut leaves = |group: IpAddr, hops| {
+        let path = if group.is_ipv4() { four } else { six };
+        host.bell(path, Bell::Wishes(Wishes { group_ttl: hops, group_hops: hops, ..Wishes::default() }));
+        host.send(path, Endpoint::new(group, 7), b"hello");
+        let sent = host.sent();
+        (sent.len(), host.drops(path, DropReason::IpStaysHere))
+    };
+    let interface_local: Ipv6Addr = "ff01::99".parse().unwrap();
+    assert_eq!([leaves(GROUP.into(), None), leaves(GROUP.into(), Some(0))], [(1, 0), (0, 1)]);
+    assert_eq!([leaves(GROUP6.into(), None), leaves(GROUP6.into(), Some(0))], [(1, 0), (0, 1)]);
+    assert_eq!([leaves(interface_local.into(), None), leaves(GROUP.into(), Some(9))], [(0, 2), (1, 1)]);
 }

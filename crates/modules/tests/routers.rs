@@ -129,6 +129,18 @@ fn a_router_says_how_far_and_how_wide_for_paths_that_begin_then() {
 }
 
 #[test]
+fn what_stands_behind_an_advertisement_in_its_frame_is_none_of_it() {
+    let mut host = host(true);
+    host.settle();
+    let with_prefix = advertisement(ROUTER, 255, 1800, (7, 86_400));
+    let mut frame = link_advertisement(9, 1400);
+    frame.extend_from_slice(&with_prefix[with_prefix.len() - 32..]);
+    assert_eq!(host.arrive(&frame), Some(Outcome::Done));
+    host.settle();
+    assert_eq!(host.world.routed, [Advertised { hops: Some(9), mtu: Some(1400), ..Advertised::default() }]);
+}
+
+#[test]
 fn an_address_that_is_made_is_asked_for_before_anybody_answers_for_it() {
     let mut host = host(true);
     host.settle();

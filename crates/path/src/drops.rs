@@ -111,6 +111,8 @@ reasons! {
     IpProtocol = "ip: unknown protocol",
     /// No route to the destination.
     IpNoRoute = "ip: no route",
+    /// To a group, of no hops or of a scope that ends with this machine (RFC 1112 §6.1, RFC 4291 §2.7).
+    IpStaysHere = "ip: not beyond this machine",
     /// From an address of ours that another station has (RFC 4862 §5.4.5).
     IpConflict = "ip: another station has our address",
     /// A fragment of a wrong length.

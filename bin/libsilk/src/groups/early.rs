@@ -160,7 +160,7 @@ impl Early {
                 if family::ask(&request, &[]).is_err() {
                     speaking::say(&format_args!(
                         "the group {group}, which was joined before the socket was bound, is not heard over silk: \
-                         a socket has room for 20, and all of them with silk's addresses for 16"
+                         all of them, with silk's addresses, have room for 16"
                     ));
                 }
                 joined.forget();

@@ -211,3 +211,25 @@ fn a_daemon_that_cannot_start_leaves_the_threads_that_receive_as_they_were() {
     assert!(!said.ok && said.errors.contains("is there and is no socket"), "{}", said.errors);
     assert!(scheduled(&thread).contains("SCHED_OTHER"), "{}", scheduled(&thread));
 }
+
+/// Packets by queues that silk does not serve are lost: by those that were added since it began (`ethtool -L`), or that it is to leave.
+#[test]
+fn what_comes_by_a_queue_that_is_not_served_is_told() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nqueues = [0]\n");
+    let Some(mut silk) = Silk::with_queues(2, &device, "[[class]]\nname = \"all\"\ndefault = true\n") else {
+        return;
+    };
+    silk.start_daemon();
+    let _server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
+    let told = || silk.report().to_string().contains("device: a queue that is not served");
+    assert!(!told(), "before anybody asked");
+    let mut steer = silk.on_peer(&beside("silk").display().to_string());
+    steer.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
+    let _steering = silk.start_logged(steer.args(["--source", &CLIENT.to_string()]), "steer");
+    silk.until_says("steer", "steers");
+    let mut curl = silk.on_peer("curl");
+    curl.args(["-sf", "--max-time", "0.5", "--interface", &CLIENT.to_string()]);
+    let asked = said(curl.arg(format!("http://{SERVER}:8000/")));
+    assert!(!asked.ok, "it came by the other queue");
+    assert!(told(), "{}", silk.report());
+}

@@ -98,7 +98,10 @@ impl Engine {
         leaving.count += if size == 0 { 1 } else { whole.div_ceil(size).clamp(1, SEGMENTS) };
         let mut meta = Meta { local, remote, arrival: now, ..Meta::default() };
         if course.stray.is_some() {
-            meta = self.as_wished(meta, leaving.socket, to.way);
+            let Some(wished) = self.as_wished(meta, leaving.socket, to.way) else {
+                return self.core.drops.count(DropReason::IpStaysHere);
+            };
+            meta = wished;
         }
         if size == 0 || whole <= size {
             return self.send_one(course, meta, data);
@@ -202,16 +205,21 @@ impl Engine {
         Some(local).filter(|local| local.is_ipv4() == to.ip().is_ipv4() && !local.is_unspecified())
     }
 
-    /// What IP's own path, which is nobody's, is told with each datagram: the options of its socket, and its own.
-    fn as_wished(&self, meta: Meta, socket: SocketName, way: Way) -> Meta {
+    /// What IP's own path, which is nobody's, is told with each datagram: the options of its socket, and its own. `None`: it is not to leave.
+    fn as_wished(&self, meta: Meta, socket: SocketName, way: Way) -> Option<Meta> {
         let (wishes, to) = (self.wished_by(socket), meta.remote.ip());
         let (alone, group, discovery) = match to {
             IpAddr::V4(_) => (wishes.ttl, wishes.group_ttl, wishes.discovery),
             IpAddr::V6(_) => (wishes.hops, wishes.group_hops, wishes.discovery6),
         };
         let hops = if to.is_multicast() { group } else { alone };
-        let hops = if way.hops == 0 { hops.unwrap_or(0) } else { way.hops };
-        Meta { tos: way.service, hops, discovery, ..meta }
+        // There 0 is as many as usual.
+        let hops = match (way.hops, hops) {
+            (0, Some(0)) => return None,
+            (0, hops) => hops.unwrap_or(0),
+            (hops, _) => hops,
+        };
+        Some(Meta { tos: way.service, hops, discovery, ..meta })
     }
 
     /// What a program has sent as its last word, or its last over this path, is sent, and as it wished.

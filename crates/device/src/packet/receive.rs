@@ -110,6 +110,10 @@ impl PacketReceive {
             // Before it is bound: afterwards frames would already have passed.
             sys::filter(fd.as_fd(), filter)?;
             sys::bind_packet(fd.as_fd(), index, protocol)?;
+            if !options.addresses.is_empty() {
+                sys::hear(fd.as_fd(), index, sys::Heard::AllGroups)?;
+                options.mac.map_or(Ok(()), |mac| sys::hear(fd.as_fd(), index, sys::Heard::Station(mac)))?;
+            }
             Ok(Socket { fd, promised: None, settled: 0, unasked: 0 })
         };
         let sockets = protocols.iter().map(open).collect::<io::Result<Vec<_>>>().map_err(of)?;

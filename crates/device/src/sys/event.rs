@@ -40,14 +40,16 @@ impl AsFd for Event {
     }
 }
 
-/// Puts something that is never readable in the place of what `fd` names. Whoever watches
+/// Puts something that is never readable in the place of what `fd` names: an epoll set of nothing. Whoever watches
 /// the old by epoll stops doing so, for it is closed.
 pub(crate) fn silence(fd: BorrowedFd<'_>) {
-    if let Ok(quiet) = Event::new() {
-        // SAFETY: takes no pointers. The descriptor stays valid and its owner's; what is read
-        // from or written to it by the functions of this crate fails or does nothing.
-        unsafe { libc::dup3(quiet.0.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
-    }
+    // SAFETY: takes no pointers.
+    let Ok(quiet) = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }) else { return };
+    // SAFETY: the kernel just gave this descriptor to us alone.
+    let quiet = unsafe { OwnedFd::from_raw_fd(quiet) };
+    // SAFETY: takes no pointers. The descriptor stays valid and its owner's; to read from such a set, or to write to
+    // it, fails.
+    unsafe { libc::dup3(quiet.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
 }
 
 /// Several descriptors as one: readable while any of them is.

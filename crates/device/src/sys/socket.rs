@@ -47,6 +47,31 @@ pub(crate) fn bind_packet(fd: BorrowedFd<'_>, interface: u32, protocol: u16) -> 
     Ok(())
 }
 
+/// What an interface may filter, and is to let through.
+#[derive(Clone, Copy)]
+pub(crate) enum Heard {
+    /// Frames to any group.
+    AllGroups,
+    /// Frames to an Ethernet address that is not its own.
+    Station([u8; 6]),
+}
+
+/// An interface lets this through for as long as the packet socket is open. One that cannot tell addresses apart lets
+/// everything through then.
+pub(crate) fn hear(fd: BorrowedFd<'_>, interface: u32, what: Heard) -> io::Result<()> {
+    let mut request = libc::packet_mreq {
+        mr_ifindex: interface as i32,
+        mr_type: libc::PACKET_MR_ALLMULTI as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    if let Heard::Station(mac) = what {
+        (request.mr_type, request.mr_alen) = (libc::PACKET_MR_UNICAST as u16, mac.len() as u16);
+        request.mr_address[..mac.len()].copy_from_slice(&mac);
+    }
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+}
+
 /// Sets an integer option of a packet socket (`SOL_PACKET`).
 pub(crate) fn set_packet_option(fd: BorrowedFd<'_>, option: i32, value: i32) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, option, &value)

@@ -459,6 +459,9 @@ impl Stage for IpStage {
             header.dont_fragment = self.is_kept_whole(discovery, protocol);
             header.ttl = if msg.meta.hops == 0 { header.ttl } else { msg.meta.hops };
         }
+        if header.ttl == 0 {
+            return Verdict::Drop(DropReason::IpStaysHere);
+        }
         // TCP finds out what its paths take, and probes them with larger packets.
         let mtu = if discovery == Discovery::Probe || protocol == ipv4::TCP {
             self.device_mtu

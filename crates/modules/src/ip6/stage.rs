@@ -20,7 +20,7 @@ use silk_path::{
 use silk_wire::checksum::{Accept, pseudo_of};
 use silk_wire::extension::{self, Problem, Refused};
 use silk_wire::mld::ALL_NODES;
-use silk_wire::{MacAddr, ParseError, eth, icmpv6, ipv4, ipv6, tcp, udp};
+use silk_wire::{MacAddr, ParseError, eth, icmpv6, ipv4, ipv6, ndp, tcp, udp};
 
 /// Room in front of a message that is sent from here.
 const HEADROOM: usize = 64;
@@ -28,6 +28,8 @@ const HEADROOM: usize = 64;
 const NO_NEXT_HEADER: u8 = 59;
 /// A parameter problem's code: what follows is not known here (RFC 4443 §3.4).
 const UNKNOWN_NEXT_HEADER: u8 = 1;
+/// The scope of groups of one interface of one machine; that below it is nobody's (RFC 4291 §2.7).
+const INTERFACE_LOCAL: u8 = 1;
 /// A first fragment without all headers: its sender is told so (RFC 7112 §5, RFC 8200 §4.5).
 const INCOMPLETE: Refused = Refused {
     fault: ParseError::Ipv6Fragment,
@@ -526,6 +528,9 @@ impl Stage for Ip6Stage {
         msg.meta.link = link;
         add_pseudo_header(msg, source.into(), destination.into(), protocol);
         let (hops, discovery) = self.wished(&msg.meta, destination);
+        if destination.is_multicast() && (hops == 0 || destination.octets()[1] & 15 <= INTERFACE_LOCAL) {
+            return Verdict::Drop(DropReason::IpStaysHere);
+        }
         let header = ipv6::Emit {
             traffic_class: self.class_of(msg.meta.tos),
             flow_label: self.flow_label,
@@ -612,10 +617,14 @@ impl Stage for Ip6Stage {
 }
 
 /// Whether a datagram may be put together whose first fragment has these bytes, the first of kind `protocol`: all headers
-/// are there, with that of what is carried (RFC 7112 §5), and what comes of it is no fragment once more.
+/// are there, with that of what is carried (RFC 7112 §5), and what comes of it is no fragment once more, nor neighbour discovery, which
+/// nobody would know then to have come in fragments (RFC 6980 §5).
 fn begins_well(protocol: u8, bytes: &[u8]) -> bool {
-    skip_extensions(protocol, bytes)
-        .is_some_and(|(protocol, is_fragment, carried)| !is_fragment && carried.len() >= least(protocol))
+    skip_extensions(protocol, bytes).is_some_and(|(protocol, is_fragment, carried)| {
+        let discovers =
+            protocol == ipv6::ICMP && carried.first().is_some_and(|kind| ndp::is_discovery(*kind));
+        !is_fragment && !discovers && carried.len() >= least(protocol)
+    })
 }
 
 /// Whether headers are missing in these bytes of a first fragment, the first of kind `protocol`. Headers that are more than

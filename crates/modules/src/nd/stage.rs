@@ -34,6 +34,8 @@ pub(super) struct NdStage {
 /// A message that has been checked, and whence it came.
 struct Heard {
     message: ndp::Message,
+    /// The bytes of all of it: behind them the frame may go on.
+    length: usize,
     source: Ipv6Addr,
     destination: Ipv6Addr,
     link: MacAddr,
@@ -55,7 +57,8 @@ impl NdStage {
         if crate::ip6::impossible_source(source) {
             return Err(DropReason::IpBadSource);
         }
-        Ok(Heard { message, source, destination, link: MacAddr(msg.meta.link.address) })
+        let link = MacAddr(msg.meta.link.address);
+        Ok(Heard { message, length: length.into(), source, destination, link })
     }
 
     /// Somebody asks for an address.
@@ -343,7 +346,7 @@ impl Stage for NdStage {
                 self.advertised(cx, &heard, target, link, (router, solicited, overrides))
             }
             ndp::Message::Router { lifetime, preference, hop_limit, mtu, .. } => {
-                let message = msg.bytes().get(ipv6::HEADER..).unwrap_or_default();
+                let message = msg.bytes().get(ipv6::HEADER..ipv6::HEADER + heard.length).unwrap_or_default();
                 self.routed(cx, &heard, (lifetime, preference), (hop_limit, mtu), message)
             }
             ndp::Message::Redirect { hop, destination, link } => {

@@ -100,6 +100,22 @@ fn a_first_fragment_has_all_headers_and_no_fragment_is_made_of_fragments() {
     assert_eq!(first(5, extension::DESTINATION, &[options, again, datagram].concat()), refused);
 }
 
+// RFC 6980 §5: once it is put together nobody would know.
+#[test]
+fn neighbour_discovery_in_fragments_is_refused_before_it_is_put_together() {
+    let (mut host, _) = pair();
+    let mut first = |kind: u8| {
+        let mut bytes = vec![0; extension::FRAGMENT_HEADER];
+        Fragment { identification: kind.into(), offset: 0, more: true }.emit(ipv6::ICMP, &mut bytes);
+        bytes.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+        host.arrive(&frame(mac(1), 2, &packet(extension::FRAGMENT, ip6(2), 255, &bytes)))
+    };
+    assert_eq!(first(128), Some(Outcome::Done));
+    for kind in ndp::ROUTER_SOLICITATION..=ndp::REDIRECT {
+        assert_eq!(first(kind), Some(Outcome::Dropped(DropReason::IpFragment)), "{kind}");
+    }
+}
+
 // RFC 7112 §5, RFC 8200 §4.5.
 #[test]
 fn whose_first_fragment_lacks_headers_is_told_so_within_a_limit() {
