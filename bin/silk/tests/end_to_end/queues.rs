@@ -215,14 +215,16 @@ fn a_daemon_that_cannot_start_leaves_the_threads_that_receive_as_they_were() {
 /// Packets by queues that silk does not serve are lost: by those that were added since it began (`ethtool -L`), or that it is to leave.
 #[test]
 fn what_comes_by_a_queue_that_is_not_served_is_told() {
-    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nqueues = [0]\n");
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nqueues = [0]\nmode = \"native\"\n");
     let Some(mut silk) = Silk::with_queues(2, &device, "[[class]]\nname = \"all\"\ndefault = true\n") else {
         return;
     };
     silk.start_daemon();
-    let _server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
     let told = || silk.report().to_string().contains("device: a queue that is not served");
     assert!(!told(), "before anybody asked");
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.args(["-u", "-m", "http.server", "8000"]), "server");
+    silk.until_says("server", "Serving");
     let mut steer = silk.on_peer(&beside("silk").display().to_string());
     steer.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
     let _steering = silk.start_logged(steer.args(["--source", &CLIENT.to_string()]), "steer");
