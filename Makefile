@@ -13,32 +13,34 @@ help:
 	@echo "make bench   the experiments in full, about an hour and a half"
 	@echo "make bench-video   the experiments with video in full, half an hour and more"
 	@echo "make setup   install the Debian packages that the others need (they do it themselves)"
-	@echo "make build   build the programs, optimised"
+	@echo "make build   build the programs, optimised; installs only what that needs"
 	@echo "make build-video   build silk-media too, which needs the libraries of FFmpeg and SDL2"
 
 setup:
 	@scripts/setup
 
-build: setup
+build:
+	@scripts/setup build
 	cargo build --release -p silkd -p silk -p libsilk
 
 build-video: build
+	@scripts/setup build video
 	cargo build --release -p silk-media-program
 
-demo: build
+demo: setup build
 	@mkdir -p $(OUT)
 	$(SILK) bench web --quick --json $(OUT)/web.json --html $(OUT)/web.html
 
-demo-video: build-video
+demo-video: setup build-video
 	@mkdir -p $(OUT)
 	$(TARGET)/release/silk-media demo --html $(OUT)/video-demo.html
 
-bench: build
+bench: setup build
 	@mkdir -p $(OUT)
 	$(SILK) bench web --json $(OUT)/web-full.json --html $(OUT)/web-full.html
 	$(SILK) bench tcp --json $(OUT)/tcp-full.json --html $(OUT)/tcp-full.html
 
-bench-video: build-video
+bench-video: setup build-video
 	@mkdir -p $(OUT)
 	$(SILK) bench video --json $(OUT)/video-full.json --html $(OUT)/video-full.html
 

@@ -56,13 +56,30 @@ pub fn open(settings: &mut Settings) -> Result<Opened, String> {
     settings.addresses = settings.standing.addresses().map(|(address, _)| address).collect();
     settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
     settings.mtu = opened.links.mtu();
-    if settings.addresses.is_empty() {
-        let ip = if settings.speaks_v6 { "" } else { "IPv4 " };
-        return Err(format!(
-            "the interface has no {ip}address: give it one (`ip address add`), then start again"
-        ));
+    if settings.addresses.is_empty() { Err(no_address(settings.speaks_v6)) } else { Ok(opened) }
+}
+
+fn no_address(speaks_v6: bool) -> String {
+    let ip = if speaks_v6 { "" } else { "IPv4 " };
+    format!("the interface has no {ip}address: give it one (`ip address add`), then start again")
+}
+
+/// Whether any of the interfaces has an address yet. Many drivers take their link down to attach an XDP program, and whoever waits for
+/// an address, and tries again each second, would keep it away so.
+fn have_addresses(settings: &Settings, kernel: &mut netlink::Netlink) -> Result<(), String> {
+    let speaks_v6 = stack::speaks_v6(&settings.config)?;
+    for device in settings.config.devices() {
+        let name = device.interface.as_ref().map_or("", |name| name.as_str());
+        // What is wrong with the interface itself is said where it is opened.
+        let Ok(interface) = kernel.interface(name) else { return Ok(()) };
+        let of_vlan = device.vlan.and_then(|vlan| kernel.vlan(interface.index, vlan).ok().flatten());
+        let index = of_vlan.map_or(interface.index, |shared| shared.index);
+        let addresses = kernel.addresses(index).map_err(|error| error.to_string())?;
+        if addresses.iter().any(|own| speaks_v6 || own.address.is_ipv4()) {
+            return Ok(());
+        }
     }
-    Ok(opened)
+    Err(no_address(speaks_v6))
 }
 
 fn secret() -> [u64; 2] {
@@ -71,14 +88,24 @@ fn secret() -> [u64; 2] {
 
 fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let wishes: Vec<_> = settings.config.devices().map(|device| wish(settings, device)).collect();
-    let mut opened = xdp::open_all(&wishes).map_err(|error| error.to_string())?;
     let told = |error: netlink::NetlinkError| error.to_string();
     let mut kernel = netlink::Netlink::open().map_err(told)?;
+    have_addresses(settings, &mut kernel)?;
+    let mut opened = xdp::open_all(&wishes).map_err(|error| error.to_string())?;
     let mut ends = vec![std::mem::take(&mut opened.ends)];
     let mut interfaces = vec![(opened.interface.clone(), opened.mode)];
     for further in &mut opened.further {
         ends.push(std::mem::take(&mut further.ends));
         interfaces.push((further.interface.clone(), further.mode));
+    }
+    for ((_, wish), (interface, mode)) in wishes.iter().zip(&interfaces) {
+        if wish.mode == xdp::Mode::Best && *mode == xdp::Mode::Generic {
+            say!(
+                "silkd: the driver of `{}` takes no XDP program as it is set up, so packets are told apart behind it, \
+                 which costs more (`mode = \"native\"` says why)",
+                interface.name
+            );
+        }
     }
     let words = opened.tables;
     let opened = Arc::new(Mutex::new(opened));

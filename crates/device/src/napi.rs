@@ -154,7 +154,15 @@ fn make_threaded_by_netlink(interface: &Interface) -> Result<(), NapiError> {
 pub fn threads(interface: &Interface) -> Result<Vec<Thread>, NapiError> {
     match Family::open("netdev") {
         Ok(mut family) => {
-            let all = napis(&mut family, interface)?;
+            let all = match napis(&mut family, interface) {
+                // The family is older than this question.
+                Err(NapiError::Netlink(NetlinkError::Refused(error)))
+                    if error.raw_os_error() == Some(libc::EOPNOTSUPP) =>
+                {
+                    return Ok(threads_named(&interface.name));
+                }
+                all => all?,
+            };
             let queues = queues(&mut family, interface).unwrap_or_default();
             let mut ids: Vec<u32> = all.iter().filter_map(|napi| number(napi, ID)).collect();
             ids.sort_unstable();
@@ -167,7 +175,7 @@ pub fn threads(interface: &Interface) -> Result<Vec<Thread>, NapiError> {
             threads.sort_unstable_by_key(|thread| thread.napi);
             Ok(threads)
         }
-        // Kernels before 6.9 say it only by the threads' names.
+        // Older kernels say it only by the threads' names.
         Err(_) => Ok(threads_named(&interface.name)),
     }
 }

@@ -52,6 +52,20 @@ pub enum OpenError {
         /// What it cannot do.
         what: &'static str,
     },
+    /// The driver of the interface refuses an XDP program, for a reason of its own.
+    Driver {
+        /// The interface.
+        name: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel is older than what can do it.
+    OldKernel {
+        /// What it cannot do.
+        what: &'static str,
+        /// Which it is.
+        release: String,
+    },
     /// The kernel refused the XDP program; its verifier's words are included.
     Program(String),
     /// Options that contradict each other.
@@ -79,6 +93,22 @@ impl OpenError {
             _ => Self::System { what, source },
         }
     }
+
+    /// The same of what kernels before 6.6 say no more of than "invalid argument".
+    pub(crate) fn of_late(name: &str, what: &'static str, source: io::Error) -> Self {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        if source.raw_os_error() == Some(libc::EINVAL) && is_before(release.trim(), (6, 6)) {
+            return Self::OldKernel { what, release: release.trim().to_owned() };
+        }
+        Self::of(name, what, source)
+    }
+}
+
+/// Whether a kernel of this release is older than that version; not where it is no release of Linux's.
+fn is_before(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|sign: char| !sign.is_ascii_digit()).map(str::parse);
+    let (major, minor) = (numbers.next(), numbers.next());
+    matches!((major, minor), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < version)
 }
 
 impl fmt::Display for OpenError {
@@ -119,6 +149,20 @@ impl fmt::Display for OpenError {
                     "`{name}` cannot {what}: try `mode = \"generic\"`, or the device kind `packet`, there"
                 )
             }
+            Self::Driver { name, source } => {
+                write!(
+                    f,
+                    "the driver of `{name}` takes no XDP program as it is set up ({source}): some want an MTU of 1500 \
+                     (`ip link set {name} mtu 1500`) or fewer channels (`ethtool -L {name} combined N`); `mode = \"generic\"` works with all"
+                )
+            }
+            Self::OldKernel { what, release } => {
+                write!(
+                    f,
+                    "Linux {release} is too old to {what}: 6.6 or a newer one does (for Debian 12 it is in bookworm-backports); \
+                     the device kind `packet` works with it"
+                )
+            }
             Self::Program(why) => write!(f, "the kernel refused the classifier program: {why}"),
             Self::Options(why) => f.write_str(why),
             Self::System { what, source } => write!(f, "could not {what}: {source}"),
@@ -129,8 +173,22 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::System { source, .. } => Some(source),
+            Self::System { source, .. } | Self::Driver { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_old_kernel_refuses_is_told_from_what_is_wrong() {
+        let old = |release: &str| is_before(release, (6, 6));
+        assert_eq!(["6.1.0-40-amd64", "5.10.0", "6.5"].map(old), [true; 3]);
+        assert_eq!(["6.6.0", "6.18.44-fc", "7.0-rc1", "10.1", "unknown", ""].map(old), [false; 6]);
+        let here = OpenError::of_late("eth0", "receive", io::Error::from_raw_os_error(libc::EBUSY));
+        assert!(matches!(here, OpenError::Taken { .. }), "{here}");
     }
 }

@@ -39,7 +39,7 @@ use crate::packet::{PacketTransmit, Sending};
 use crate::sys::{Arena, Readiness};
 use crate::tables::Tables;
 use crate::{Checksum, End, OpenError};
-use program::{NATIVE, Program};
+use program::{NATIVE, Program, TOO_LARGE};
 use receive::{Parts, Queue, XdpReceive};
 use sockets::Plan;
 
@@ -249,16 +249,14 @@ pub fn open_all(named: &[(&str, Options)]) -> Result<Device, OpenError> {
     }
     loop {
         match open_in(&links) {
-            Err(OpenError::Unsupported { name, what: NATIVE }) => {
+            Err(refusal) => {
                 // In Linux's receive path, where the driver cannot and that was left open.
                 let best = |link: &&mut Link| {
-                    link.interface.name == name
+                    cannot_drive(&refusal).is_some_and(|name| link.interface.name == name)
                         && link.options.mode == Mode::Best
                         && link.mode == Mode::Native
                 };
-                let Some(link) = links.iter_mut().find(best) else {
-                    return Err(OpenError::Unsupported { name, what: NATIVE });
-                };
+                let Some(link) = links.iter_mut().find(best) else { return Err(refusal) };
                 link.mode = Mode::Generic;
             }
             opened => return opened,
@@ -345,6 +343,16 @@ impl Options {
     }
 }
 
+/// The interface whose driver, by this refusal, takes no XDP program.
+fn cannot_drive(refusal: &OpenError) -> Option<&str> {
+    match refusal {
+        OpenError::Unsupported { name, what: NATIVE | TOO_LARGE } | OpenError::Driver { name, .. } => {
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
 impl Options {
     /// See the file's head: a ring and a share for each domain, and what is in flight; each of them of `frame` bytes.
     fn frames_per_queue(&self, frame: u64) -> Result<u32, OpenError> {
@@ -363,7 +371,7 @@ fn not_received(interface: &Interface, wanted: &[u32], error: io::Error) -> Open
         Some(&queue) if error.raw_os_error() == Some(libc::EINVAL) => {
             OpenError::NoQueue { name: interface.name.clone(), queue, queues }
         }
-        _ => OpenError::of(&interface.name, "receive by AF_XDP", error),
+        _ => OpenError::of_late(&interface.name, "receive by AF_XDP", error),
     }
 }
 

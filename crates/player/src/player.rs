@@ -130,7 +130,8 @@ impl Player {
         self.budget.promise(terms.share, terms.memory);
         let order = Order { wish, ..order.clone() };
         let (at, granted) = (order.rate(), order.told.map(|told| (told.size, order.wish.coding)));
-        self.streams.insert(path, Stream { order, terms, trial, granted, at, refused: false });
+        self.streams
+            .insert(path, Stream { order, terms, trial, granted, at, too_fast: None, refused: false });
         Ok(Begun { path, terms })
     }
 

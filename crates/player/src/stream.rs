@@ -1,6 +1,7 @@
 //! What is asked of a stream, and what becomes of that: let in, perhaps on trial, refused, or offered less.
 
 use silk_appliance::Dropped;
+use silk_instant::Instant;
 use silk_media::{Coding, Demand, Kind, Need, Offer, Pictures, Playing, Rate, Showing, Wish};
 use silk_path::{CreateError, Endpoint, PathId};
 use std::fmt;
@@ -120,6 +121,8 @@ pub(crate) struct Stream {
     pub(crate) granted: Option<((usize, usize), Coding)>,
     /// The rate that its share of the processor was promised for.
     pub(crate) at: Rate,
+    /// Since when its film has told one that does not fit.
+    pub(crate) too_fast: Option<Instant>,
     /// It did not fit, and is to end.
     pub(crate) refused: bool,
 }

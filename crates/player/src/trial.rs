@@ -5,13 +5,16 @@
 //! coded, is judged of every stream once it is known.
 
 use crate::player::Player;
-use crate::stream::{Carrier, Judgement, Order, Trial};
+use crate::stream::{Judgement, Order, Trial};
 use silk_appliance::Appliance;
 use silk_media::{Demand, DisplayStage, Model, Mpeg, MpegStage, Offer, Rate, Showing, Wish};
 use silk_path::PathId;
+use std::time::Duration;
 
 /// So often a stream must be found not to fit, a second apart: something else may have held it up once.
 const STRIKES: u32 = 3;
+/// So long a rate that does not fit may be a guess, which a film's clock corrects after some pictures.
+const DOUBT: Duration = Duration::from_secs(3);
 /// The fewest pictures from one look to the next.
 const PICTURES: u64 = 30;
 
@@ -64,34 +67,57 @@ impl Player {
         }
     }
 
-    /// Where its film has told another rate than that which it was judged by, a stream is promised its share for that.
+    /// Where its film has told another rate than that which it was judged by, a stream is promised its share for that. Where there is
+    /// too little, that may have been a guess: it has a while to tell better.
     fn try_rate(&mut self, appliance: &mut Appliance, id: PathId) {
+        let now = appliance.now();
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let display = appliance.paths().path(id).and_then(|path| path.stage::<DisplayStage>());
-        let Some(rate) = display.and_then(|display| display.output.rate()) else { return };
-        let (now, before) = (u64::from(rate.millis()), u64::from(stream.at.millis()));
-        if now.abs_diff(before) * 100 <= before {
+        let Some((rate, options)) =
+            display.and_then(|display| Some((display.output.rate()?, display.output.options())))
+        else {
+            return;
+        };
+        let (told, before) = (u64::from(rate.millis()), u64::from(stream.at.millis()));
+        if told.abs_diff(before) * 100 <= before {
+            stream.too_fast = None;
             return;
         }
-        match self.budget.change(stream.terms.share, stream.at, rate) {
-            Ok(share) => (stream.terms.share, stream.at) = (share, rate),
-            Err(offer) => {
-                let (share, waits) = (stream.terms.share, stream.order.carrier == Carrier::Mflow);
-                let needs = Needs {
-                    share: share * now as f64 / before as f64,
-                    free: self.budget.free_share() + share,
-                };
-                match offer {
-                    Offer::Slower(slower) if waits && stream.order.accept_less => {
-                        stream.terms.offer = offer;
-                        self.note(id, needs, offer, true);
-                        // What fits was offered.
-                        let _ = self.change_rate(appliance, id, slower);
-                    }
-                    Offer::Slower(_) if !waits => self.refuse(id, needs, Offer::NoTime),
-                    _ => self.refuse(id, needs, offer),
-                }
-            }
+        if let Ok(share) = self.budget.change(stream.terms.share, stream.at, rate) {
+            (stream.terms.share, stream.at, stream.too_fast) = (share, rate, None);
+        } else if now.since(*stream.too_fast.get_or_insert(now)) > DOUBT {
+            let showing = Showing { every: options.every, without_b: options.without_b };
+            self.judge_rate(appliance, id, (rate, showing));
+        }
+    }
+
+    /// The stream is offered what fits at this rate.
+    fn judge_rate(&mut self, appliance: &mut Appliance, id: PathId, (rate, showing): (Rate, Showing)) {
+        let Some((stream, told)) = self.streams.get_mut(&id).and_then(|stream| {
+            let told = stream.order.told?;
+            Some((stream, told))
+        }) else {
+            return;
+        };
+        let model = appliance.paths_mut().module_mut::<Mpeg>().map_or_else(Model::default, |mpeg| mpeg.model);
+        // Its memory has been promised already.
+        let demand = Demand { pictures: told.pictures, ..stream.order.demand_at(rate, showing) };
+        let before = stream.terms.share;
+        self.budget.free(before, 0);
+        let scaled = before * f64::from(rate.millis()) / f64::from(stream.at.millis());
+        let needs = Needs { share: scaled, free: self.budget.free_share() };
+        let offer = self.budget.consider(&demand, &model);
+        if offer != Offer::Whole && !(offer.is_less() && stream.order.accept_less) {
+            self.budget.promise(before, 0);
+            return self.refuse(id, needs, offer);
+        }
+        let share = demand.share(offer, &model).unwrap_or(scaled);
+        self.budget.promise(share, 0);
+        (stream.terms.share, stream.at, stream.too_fast) = (share, rate, None);
+        if offer != Offer::Whole {
+            stream.terms.offer = offer;
+            self.note(id, needs, offer, true);
+            self.apply(appliance, id, offer);
         }
     }
 

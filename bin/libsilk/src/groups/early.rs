@@ -52,6 +52,11 @@ impl Joined {
         self.source.port.load(Relaxed) == BLOCKED
     }
 
+    /// Whether it is about this source, or about none.
+    fn is_of(&self, source: Option<IpAddr>, blocks: bool) -> bool {
+        self.source() == source && self.blocks() == blocks
+    }
+
     /// The interface's number; 0: any.
     fn link(&self) -> u32 {
         self.group.scope.load(Relaxed)
@@ -92,11 +97,14 @@ impl Early {
     pub fn has_room_for(&self, asked: &Call) -> bool {
         let adds = matches!(asked.change, Membership::Join | Membership::Add(_) | Membership::Block(_));
         let is_full = || self.0.get().is_some_and(|all| all.iter().all(|joined| joined.group().is_some()));
+        let blocks = matches!(asked.change, Membership::Block(_));
         // What it knows already Linux refuses, for its own reason.
         let is_known = || {
-            self.all()
-                .iter()
-                .any(|joined| joined.group() == Some(asked.group) && joined.source() == asked.change.source())
+            self.all().iter().any(|joined| {
+                joined.group() == Some(asked.group)
+                    && joined.link() == link_of(asked.at)
+                    && joined.is_of(asked.change.source(), blocks)
+            })
         };
         !adds || !is_full() || is_known()
     }
@@ -111,10 +119,7 @@ impl Early {
             Membership::Block(source) => (true, Some(source), true),
             Membership::Unblock(source) => (false, Some(source), true),
         };
-        let link = match asked.at {
-            (Some(IpAddr::V4(by)), 0) => number_of(by),
-            (_, link) => link,
-        };
+        let link = link_of(asked.at);
         if adds && self.0.get().is_none() {
             // If another thread is first, its own is as good.
             let _ = self.0.set(Box::new([const { Joined::none() }; EARLY]));
@@ -128,7 +133,7 @@ impl Early {
             return false;
         }
         let mut its = of_group.filter(|joined| joined.link() == link);
-        let is_it = |joined: &&Joined| joined.source() == source && joined.blocks() == blocks;
+        let is_it = |joined: &&Joined| joined.is_of(source, blocks);
         match (adds, source) {
             // Whoever leaves a group leaves all its sources.
             (false, None) => return its.map(Joined::forget).count() > 0,
@@ -157,7 +162,7 @@ impl Early {
                     (Some(source), true) => Membership::Block(source),
                 };
                 let request = Request::Group { slot, generation, group, at: joined.at(), change };
-                if family::ask(&request, &[]).is_err() {
+                if family::ask(&request, &[]) == Err(libc::ENOBUFS) {
                     speaking::say(&format_args!(
                         "the group {group}, which was joined before the socket was bound, is not heard over silk: \
                          all of them, with silk's addresses, have room for 16"
@@ -166,6 +171,14 @@ impl Early {
                 joined.forget();
             }
         }
+    }
+}
+
+/// The interface's number; 0: any.
+fn link_of(at: Where) -> u32 {
+    match at {
+        (Some(IpAddr::V4(by)), 0) => number_of(by),
+        (_, link) => link,
     }
 }
 

@@ -96,6 +96,7 @@ const MOST: u64 = 1 << 32;
 
 /// What a driver without XDP cannot do.
 pub(super) const NATIVE: &str = "attach an XDP program";
+pub(super) const TOO_LARGE: &str = "run an XDP program while its MTU or its peer's is so large";
 /// The program for the ingress.
 const AT_INGRESS: &str = "silk_ingress";
 /// What a Linux before 6.6 cannot do.
@@ -154,10 +155,14 @@ impl Program {
         let program = classifier(&mut self.object.ebpf)?;
         let id = program.attach_to_if_index(interface.index, flags).map_err(|error| match error {
             ProgramError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::ERANGE) => {
-                let what = "run an XDP program while its MTU or its peer's is so large";
-                OpenError::Unsupported { name: name.clone(), what }
+                OpenError::Unsupported { name: name.clone(), what: TOO_LARGE }
             }
-            ProgramError::SyscallError(error) => OpenError::of(name, NATIVE, error.io_error),
+            ProgramError::SyscallError(error) => match OpenError::of(name, NATIVE, error.io_error) {
+                OpenError::System { source, .. } if mode == Mode::Native => {
+                    OpenError::Driver { name: name.clone(), source }
+                }
+                other => other,
+            },
             other => refused(other),
         })?;
         let link = program.take_link(id).map_err(refused)?;
@@ -185,10 +190,14 @@ impl Program {
         let order = TcAttachOptions::TcxOrder(LinkOrder::first());
         let id =
             program.attach_with_options(name, TcAttachType::Ingress, order).map_err(|error| match error {
-                ProgramError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::EINVAL) => {
-                    OpenError::Unsupported { name: name.clone(), what: INGRESS }
+                ProgramError::SyscallError(error) => {
+                    match OpenError::of_late(name, INGRESS, error.io_error) {
+                        OpenError::System { source, .. } if source.raw_os_error() == Some(libc::EINVAL) => {
+                            OpenError::Unsupported { name: name.clone(), what: INGRESS }
+                        }
+                        other => other,
+                    }
                 }
-                ProgramError::SyscallError(error) => OpenError::of(name, INGRESS, error.io_error),
                 other => refused(other),
             })?;
         let link = program.take_link(id).map_err(refused)?;
