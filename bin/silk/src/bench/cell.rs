@@ -19,6 +19,9 @@ pub struct Cell {
     pub preferred_us: Micros,
     /// Requests per second of the preferred client.
     pub preferred_rps: f64,
+    /// How many they were: of 150 and fewer the 99th percentile is the longest. 0 where an earlier run did not keep it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub preferred_requests: u64,
     /// Requests per second of the standard clients, without the preferred one.
     pub standard_rps: f64,
     /// Requests per second of the standard clients, beside the preferred one.
@@ -32,14 +35,21 @@ pub struct Cell {
     /// absent where nothing was unblocked or nobody measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unblock_us: Option<f64>,
-    /// How busy the CPUs were.
+    /// How busy the CPUs were while the preferred client asked.
     pub cpu: CpuShares,
+    /// And before, while the standard clients asked without it, which is when their rate is measured; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_alone: Option<CpuShares>,
     /// How often it had been measured before, when a hypervisor took part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again: u32,
 }
 
 fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_none(number: &u64) -> bool {
     *number == 0
 }
 

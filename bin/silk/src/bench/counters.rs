@@ -8,7 +8,7 @@ use silk_testkit::ticks::Ticks;
 use std::fs;
 use std::time::Instant;
 
-/// Shares of a CPU's time, 0 to 1, while the preferred client was measured.
+/// Shares of a CPU's time, 0 to 1, in one phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuShares {
     /// How busy the server's CPU was.

@@ -222,12 +222,14 @@ mod tests {
             round: 1,
             preferred_us: Micros::default(),
             preferred_rps: 0.0,
+            preferred_requests: 0,
             standard_rps: 1000.0,
             standard_rps_beside: 0.0,
             failed: 0,
             flood_pps: None,
             unblock_us: None,
             cpu: CpuShares::default(),
+            cpu_alone: None,
             again: 0,
         };
         let bars = |cells: &[Cell]| throughput(cells).unwrap().matches("<rect").count();

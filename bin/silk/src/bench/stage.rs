@@ -96,9 +96,13 @@ impl<'e> Stage<'e> {
     }
 }
 
-/// Starts what puts the preferred client's packets on the second queue, and waits until it does.
+/// Starts what puts the preferred client's packets on the second queue, and waits until it does. All others', those that pass no program of
+/// traffic control included, leave by the first, whichever CPU sends them (transmit packet steering).
 fn steer(client: &Host, scratch: &Scratch, watch: &Watch) -> Result<Running, Failure> {
     const LOG: &str = "steer.txt";
+    for (queue, cpus) in [(0, "ffffffff"), (1, "0")] {
+        offer(client, &format!("/sys/class/net/{INTERFACE}/queues/tx-{queue}/xps_cpus"), cpus);
+    }
     let mut command = client.command(programs::beside("silk"));
     command.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
     command.args(["--source", &PREFERRED.to_string()]);
@@ -113,7 +117,7 @@ fn steer(client: &Host, scratch: &Scratch, watch: &Watch) -> Result<Running, Fai
 }
 
 /// Steers a host's processing of packets that it receives by a queue to one CPU (receive packet steering).
-fn receive_on(host: &Host, queue: u32, cpu: &str) {
+pub fn receive_on(host: &Host, queue: u32, cpu: &str) {
     let mask = 1 << cpu.parse::<u32>().unwrap_or(0);
     offer(host, &format!("/sys/class/net/{INTERFACE}/queues/rx-{queue}/rps_cpus"), &format!("{mask:x}"));
 }

@@ -19,7 +19,8 @@ pub fn tables(results: &Results) -> String {
     text
 }
 
-/// Medians over the rounds, in absolute figures, at one load. Of cells in which requests failed only that is told.
+/// Medians over the rounds, in absolute figures, at one load; and of the longest times the longest. Of cells in which requests failed only
+/// that is told.
 pub fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
     let beside = format!("mean beside {clients}");
     let head = ["file", "system", "preferred alone", &beside, "p50", "p99", "max", "standard/s", "failed"];
@@ -37,6 +38,8 @@ pub fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
             };
             let alone = middle(cells.iter().filter(of(0)), |cell| cell.preferred_us.mean);
             let loaded = |figure: fn(&Cell) -> f64| middle(cells.iter().filter(of(clients)), figure);
+            let longest =
+                cells.iter().filter(of(clients)).map(|cell| cell.preferred_us.max).max_by(f64::total_cmp);
             let failed: u64 =
                 cells.iter().filter(|c| c.kb == kb && c.system == system).map(|c| c.failed).sum();
             rows.push(vec![
@@ -46,7 +49,7 @@ pub fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
                 milliseconds(loaded(|cell| cell.preferred_us.mean)),
                 milliseconds(loaded(|cell| cell.preferred_us.p50)),
                 milliseconds(loaded(|cell| cell.preferred_us.p99)),
-                milliseconds(loaded(|cell| cell.preferred_us.max)),
+                milliseconds(longest),
                 loaded(|cell| cell.standard_rps).map_or_else(missing, |rps| format!("{rps:.0}")),
                 failed.to_string(),
             ]);
@@ -161,19 +164,27 @@ mod tests {
             clients,
             round,
             // A server that resets every connection is fast.
-            preferred_us: Micros { mean: 1000.0 + failed as f64, ..Micros::default() },
+            preferred_us: Micros {
+                mean: 1000.0 + failed as f64,
+                max: 1000.0 * f64::from(round),
+                ..Micros::default()
+            },
             preferred_rps: 0.0,
+            preferred_requests: 0,
             standard_rps: 500.0 + failed as f64,
             standard_rps_beside: 0.0,
             failed,
             flood_pps: None,
             unblock_us: None,
             cpu: CpuShares::default(),
+            cpu_alone: None,
             again: 0,
         };
         let row = |cells: &[Cell]| figures(cells, 96)[1].clone();
         let both = row(&[cell(96, 1, 0), cell(96, 2, 7)]);
         assert_eq!([&both[3], &both[7], &both[8]], ["1.000 ms", "500", "7"]);
+        let two = row(&[cell(96, 1, 0), cell(96, 3, 0)]);
+        assert_eq!([&two[3], &two[6]], ["1.000 ms", "3.000 ms"], "the longest of all is not in the middle");
         let none = row(&[cell(96, 1, 7)]);
         assert_eq!([&none[3], &none[7], &none[8]], ["–", "–", "7"]);
     }

@@ -53,12 +53,14 @@ impl Task {
             round,
             preferred_us: both.preferred.times,
             preferred_rps: both.preferred.rps,
-            standard_rps: alone.map_or(0.0, |seen| seen.rps),
+            preferred_requests: both.preferred.requests,
+            standard_rps: alone.map_or(0.0, |(seen, _)| seen.rps),
             standard_rps_beside: both.standard_rps,
-            failed: both.preferred.failed + both.standard_failed + alone.map_or(0, |seen| seen.failed),
+            failed: both.preferred.failed + both.standard_failed + alone.map_or(0, |(seen, _)| seen.failed),
             flood_pps: both.flood_pps,
             unblock_us,
             cpu: both.cpu,
+            cpu_alone: alone.map(|(_, cpu)| cpu),
             again: 0,
         })
     }
@@ -81,15 +83,16 @@ impl Task {
         clients.seen().map(drop)
     }
 
-    /// The standard clients without the preferred one.
-    fn standard_alone(self, stage: &Stage, seconds: u64) -> Result<Option<Seen>, Failure> {
+    /// The standard clients without the preferred one, and how busy the CPUs were.
+    fn standard_alone(self, stage: &Stage, seconds: u64) -> Result<Option<(Seen, CpuShares)>, Failure> {
         if self.clients == 0 {
             return Ok(None);
         }
-        let load = self.load(seconds);
+        let (load, before) = (self.load(seconds), Moment::now(None));
         let mut clients = load.start(&stage.rig.client, stage.scratch.path())?;
         stage.ends(&mut clients.program, load.time(), &format!("{self}, without the preferred client,"))?;
-        clients.seen().map(Some)
+        let cpu = before.cpu_until(&Moment::now(None));
+        clients.seen().map(|seen| Some((seen, cpu)))
     }
 
     /// The preferred client beside the standard ones, or alone where there are none.

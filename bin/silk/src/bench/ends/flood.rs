@@ -40,11 +40,10 @@ pub fn flood(
     interface: &str,
     milliseconds: u64,
     per_second: Option<u32>,
-    steered: bool,
 ) -> io::Result<Seen> {
     let macs = [own_address(interface)?, server];
-    // Who goes past the queueing discipline must cut messages up by himself, and nobody chooses a queue for him.
-    let sending = Sending { bypass_qdisc: kind == Kind::Syns && !steered, ..Sending::default() };
+    // Who goes past the queueing discipline must cut messages up by himself.
+    let sending = Sending { bypass_qdisc: kind == Kind::Syns, ..Sending::default() };
     let options = Options { addresses: vec![UNUSED.into()], buffers: 16, sending, ..Options::default() };
     let mut transmit = packet::open(interface, &options).map_err(io::Error::other)?.transmit;
     let mut random = Random(0x5eed_f100d);

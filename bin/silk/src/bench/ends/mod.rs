@@ -104,9 +104,6 @@ pub enum End {
         /// How many in a second at most
         #[arg(long)]
         per_second: Option<u32>,
-        /// Let programs where packets leave choose their queue
-        #[arg(long)]
-        steered: bool,
     },
     /// Put packets of one sender on a queue of their own, until it is ended
     Steer {
@@ -166,8 +163,8 @@ pub fn run(end: &End) -> Result<(), Failure> {
         End::Hold { target, daemon } => hold::hold(target, *daemon),
         End::Crowd { connections, milliseconds } => crowd::crowd(*connections, *milliseconds),
         End::Gather { at, milliseconds } => datagrams::gather(*at, *milliseconds),
-        End::Flood { kind, to, mac, interface, milliseconds, per_second, steered } => {
-            flood::flood(*kind, (*to, mac.0), interface, *milliseconds, *per_second, *steered)
+        End::Flood { kind, to, mac, interface, milliseconds, per_second } => {
+            flood::flood(*kind, (*to, mac.0), interface, *milliseconds, *per_second)
         }
         End::Steer { interface, source, queue } => {
             steer(interface, *source, *queue).map(|never| match never {})

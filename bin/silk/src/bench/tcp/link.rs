@@ -1,8 +1,8 @@
 //! The bad networks of the experiment: an emulated link between the two hosts, `silk netem`, whose losses
 //! come from a seed. Both systems of a round meet the same seed.
 
-use super::super::cpus::CLIENT_CPU;
-use super::super::stage::Stage;
+use super::super::cpus::{CLIENT_CPU, SERVER_CPU};
+use super::super::stage::{Stage, receive_on};
 use super::super::{Failure, programs};
 use silk_testkit::netns::{Host, Running};
 use std::fs;
@@ -23,7 +23,7 @@ const RATE: &str = "200mbit";
 const QUEUE: &str = "250";
 
 /// A network.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Hash)]
 pub struct Link {
     /// The round trip, in milliseconds.
     pub rtt: u32,
@@ -61,7 +61,7 @@ impl Link {
     }
 
     /// Joins the hosts by it.
-    pub fn lay(self, stage: &Stage, seed: u32) -> Result<Running, Failure> {
+    pub fn lay(self, stage: &Stage, seed: u64) -> Result<Running, Failure> {
         let [server, client] = [&stage.rig.server, &stage.rig.client];
         for host in [server, client] {
             // Nothing but what is measured draws from the seed.
@@ -78,10 +78,13 @@ impl Link {
         let [left, right] = [("02:00:00:00:00:01", SERVER), ("02:00:00:00:00:02", CLIENT)];
         connect(server, left, right)?;
         connect(client, right, left)?;
+        // As on a cable, each host's CPU processes what it receives.
+        receive_on(server, 0, SERVER_CPU);
+        receive_on(client, 0, CLIENT_CPU);
         Ok(running)
     }
 
-    fn command(self, server: &Host, client: &Host, seed: u32) -> Command {
+    fn command(self, server: &Host, client: &Host, seed: u64) -> Command {
         let side = |host: &Host| format!("{}:{INTERFACE}", host.namespace());
         // One way takes half of the round trip.
         let delay = format!("{}ms", f64::from(self.rtt) / 2.0);

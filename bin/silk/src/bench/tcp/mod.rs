@@ -31,6 +31,7 @@ use measurement::Measurement;
 use results::Results;
 use row::Row;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 use turn::Turn;
 
 /// What to measure.
@@ -51,6 +52,9 @@ pub struct Options {
     /// Seconds of each measurement; a flow over a bad network takes twice as long, and three at least
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
+    /// What chance in bad networks comes from; by default another in each run, which the JSON tells
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
     /// Write the results to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -101,7 +105,13 @@ fn measure(options: &Options) -> Result<Results, Failure> {
     let (measurements, incomplete) = plan.measure(&watch)?;
     let machine = Machine::describe(busy, awake.is_some());
     let comparisons = compare::comparisons(&measurements);
-    Ok(Results { machine, measurements, comparisons, incomplete })
+    Ok(Results { machine, seed: plan.seed, measurements, comparisons, incomplete })
+}
+
+/// Another number in each run.
+fn any_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64
 }
 
 /// The options with their defaults filled in.
@@ -110,6 +120,7 @@ struct Plan {
     networks: Vec<Link>,
     rounds: u32,
     seconds: u64,
+    seed: u64,
     quick: bool,
     evidence: Place,
 }
@@ -125,6 +136,7 @@ impl Plan {
             },
             rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 5 }),
             seconds: options.seconds.unwrap_or(if options.quick { 1 } else { 3 }),
+            seed: options.seed.unwrap_or_else(any_seed),
             quick: options.quick,
             evidence: Place::beside(options.json.as_deref()),
         }
@@ -149,7 +161,8 @@ impl Plan {
             for case in row.cases(self.quick, &self.networks) {
                 let seconds = if row == Row::Emulator { (2 * self.seconds).max(3) } else { self.seconds };
                 let milliseconds = 1000 * seconds;
-                let turn = |system| Turn { row, case, system, round, milliseconds };
+                let seed = self.seed;
+                let turn = |system| Turn { row, case, system, round, milliseconds, seed };
                 turns.extend(in_turn(row.systems(), round).map(turn));
             }
         }

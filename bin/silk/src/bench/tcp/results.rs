@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Results {
     /// Where it ran.
     pub machine: Machine,
+    /// What chance in bad networks came from; 0 in runs that were made before it was kept.
+    #[serde(default)]
+    pub seed: u64,
     /// Every measurement.
     pub measurements: Vec<Measurement>,
     /// What they say, computed round by round.

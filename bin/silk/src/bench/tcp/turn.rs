@@ -8,18 +8,19 @@ use super::super::ends::{Figure, Seen, Service, Unit};
 use super::super::load::CLIENT_PRIORITY;
 use super::super::rights::Rights;
 use super::super::scratch::Scratch;
-use super::super::stage::{Queues, Stage};
+use super::super::stage::Stage;
 use super::super::system::Serving;
 use super::super::watch::Watch;
 use super::super::{Failure, programs};
 use super::kept::{self, Side};
-use super::link;
+use super::link::{self, Link};
 use super::measurement::Measurement;
 use super::row::{Case, Row};
 use super::system::{Cable, PORT, System};
-use silk_testkit::netns::{CLIENT, Host, INTERFACE, INTERFACE_B, PREFERRED, Running, SERVER, signal};
+use silk_testkit::netns::{CLIENT, INTERFACE, INTERFACE_B, PREFERRED, Running, SERVER, signal};
 use std::fmt;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,6 +30,8 @@ use std::time::Duration;
 const RAMP: u64 = 500;
 /// How much longer than anything is measured a flood may last: it is told when it is enough, and ends by itself where nobody is left to.
 const FLOOD: Duration = Duration::from_secs(600);
+/// The Ethernet address of nobody here.
+const NOBODY: &str = "02:00:5e:00:53:01";
 /// What a figure's name says behind their number, in millions.
 pub const MILLIONS: &str = " million sent";
 /// And of the last, which has none.
@@ -53,6 +56,8 @@ pub struct Turn {
     pub round: u32,
     /// How long to measure, in milliseconds.
     pub milliseconds: u64,
+    /// What chance comes from in this run.
+    pub seed: u64,
 }
 
 impl fmt::Display for Turn {
@@ -124,7 +129,7 @@ impl Turn {
     /// A preferred client: alone, then beside a flood of SYNs to another host, which costs it what its own host has to do for the
     /// flood, and then beside one to the server.
     fn flooded(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
-        let bystander = stage.rig.bystander()?;
+        let _bystander = stage.rig.bystander()?;
         // Answers to addresses nobody has go to the client, which drops them.
         stage.rig.server.ip(["route", "add", "default", "via", &CLIENT.to_string()])?;
         stage.rig.server.set("/proc/sys/net/ipv4/tcp_syncookies", "1")?;
@@ -139,8 +144,9 @@ impl Turn {
             self.still_serves(&mut serving, stage)?;
             Ok::<_, Failure>((seen, flood))
         };
-        // Both leave in the same way, or they would not cost the client's host the same.
-        let to_others = &mut self.flood_to(stage, &bystander, INTERFACE_B, "syns")?;
+        // Both leave in the same way, or they would not cost the client's host the same. What comes for a station that is not there is thrown
+        // away before anybody looks for a route.
+        let to_others = &mut self.flood_to(stage, NOBODY, INTERFACE_B, "syns");
         let (elsewhere, sent_elsewhere) = beside(Part::start(stage, "flood", to_others)?)?;
         let (during, sent) = beside(self.flood(stage, "syns", None)?)?;
         Ok(vec![
@@ -183,6 +189,14 @@ impl Turn {
         Ok(seen)
     }
 
+    /// The seed of a bad network: one of its own in each round, and each way, and the same for all systems.
+    fn chance(&self, link: Link) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let receives = matches!(self.case, Case::Into(_));
+        (self.seed, self.round, link, receives).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// A flow over a bad network, from its first byte on: slow start counts.
     fn emulated(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
         let (link, service, end, name) = match self.case {
@@ -190,7 +204,7 @@ impl Turn {
             Case::Into(link) => (link, Service::Take, "deliver", format!("{link}{RECEIVING}")),
             _ => return Ok(Vec::new()),
         };
-        let mut netem = link.lay(stage, self.round)?;
+        let mut netem = link.lay(stage, self.chance(link))?;
         let mut serving = self.system.prepare(stage, Cable::Emulated)?;
         serving.add(self.system.serve(stage, service)?);
         let client = Client { end, urgent: false, ramp: 0 };
@@ -276,25 +290,22 @@ impl Turn {
     }
 
     fn flood(&self, stage: &Stage, kind: &str, rate: Option<u32>) -> Result<Part, Failure> {
-        let mut command = self.flood_to(stage, &stage.rig.server, INTERFACE, kind)?;
+        let mac = stage.rig.server.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
+        let mut command = self.flood_to(stage, mac.trim(), INTERFACE, kind);
         if let Some(rate) = rate {
             command.args(["--per-second", &rate.to_string()]);
         }
         Part::start(stage, "flood", &mut command)
     }
 
-    /// The command that floods a host through an interface of the client's.
-    fn flood_to(&self, stage: &Stage, host: &Host, interface: &str, kind: &str) -> Result<Command, Failure> {
-        let mac = host.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
+    /// The command that floods a station through an interface of the client's.
+    fn flood_to(&self, stage: &Stage, mac: &str, interface: &str, kind: &str) -> Command {
         let mut command = stage.flooder();
         command.arg(programs::beside("silk")).args(["bench", "end", "flood", kind]);
-        command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", interface]);
+        command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac, "--interface", interface]);
         let longest = FLOOD + Duration::from_millis(self.milliseconds);
         command.args(["--milliseconds", &longest.as_millis().to_string()]);
-        if self.system.queues() == Queues::ByClass {
-            command.arg("--steered");
-        }
-        Ok(command)
+        command
     }
 
     fn still_serves(&self, serving: &mut Serving, stage: &Stage) -> Result<(), Failure> {
@@ -362,4 +373,28 @@ fn over(name: &str, mut seen: Seen) -> Seen {
         *figure = Figure::new(name, figure.value * 1e3, Unit::Megabits);
     }
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_network_has_a_chance_of_its_own_in_each_round_and_run_which_all_systems_meet() {
+        let [near, far] = ["1/1", "100/1"].map(|link| link.parse::<Link>().unwrap());
+        let chance = |case, system, round, seed| {
+            let turn = Turn { row: Row::Emulator, case, system, round, milliseconds: 0, seed };
+            let (Case::Over(link) | Case::Into(link)) = case else { return 0 };
+            turn.chance(link)
+        };
+        let first = chance(Case::Over(near), System::Linux, 1, 7);
+        assert_eq!(chance(Case::Over(near), System::Silk, 1, 7), first);
+        let others = [
+            chance(Case::Over(far), System::Linux, 1, 7),
+            chance(Case::Into(near), System::Linux, 1, 7),
+            chance(Case::Over(near), System::Linux, 2, 7),
+            chance(Case::Over(near), System::Linux, 1, 8),
+        ];
+        assert!(others.iter().all(|other| *other != first && *other != 0), "{others:?}");
+    }
 }
