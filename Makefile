@@ -4,6 +4,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 SILK := $(TARGET)/release/silk
 OUT := bench/out
 
+# Packages are installed by one at a time; cargo is parallel by itself.
+.NOTPARALLEL:
 .PHONY: help setup build build-video demo demo-video bench bench-video test
 
 help:

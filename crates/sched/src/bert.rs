@@ -315,15 +315,20 @@ mod tests {
     /// Keeps the members in `busy` ready for a second; how much of it each of them ran, in
     /// per cent. `deadline` is how soon member 0 wants each of its runs to end.
     fn shares(bert: &mut Bert, busy: &[u32], deadline: Option<Duration>) -> Vec<u64> {
+        shares_of_runs(bert, busy, deadline, QUANTUM)
+    }
+
+    /// The same where each run takes so long, of ten thousand of them.
+    fn shares_of_runs(bert: &mut Bert, busy: &[u32], deadline: Option<Duration>, run: Duration) -> Vec<u64> {
         let mut used = [0u64; 8];
         for step in 0..10_000 {
-            let now = Instant::from_micros(step * 100);
+            let now = Instant::ZERO + run * step;
             for &id in busy {
                 let deadline = deadline.filter(|_| id == 0).map(|after| now + after);
                 bert.ready(Member(id), now, deadline);
             }
             let member = bert.next(now).unwrap();
-            bert.charge(member, QUANTUM, now + QUANTUM);
+            bert.charge(member, run, now + run);
             used[member.index()] += 1;
         }
         busy.iter().map(|&id| (used[id as usize] + 50) / 100).collect()
@@ -371,6 +376,36 @@ mod tests {
         let stolen = shares(&mut bert, &[0, 1, 2, 3], Some(Duration::from_micros(150)));
         assert_eq!(stolen[1], 30);
         assert!(stolen[0] > 60 && stolen[2] + stolen[3] < 10, "{stolen:?}");
+    }
+
+    #[test]
+    fn who_proves_to_need_less_than_was_expected_of_it_steals_no_more() {
+        let stolen = |run| {
+            let mut bert = Bert::new(8, QUANTUM, WHOLE);
+            bert.admit(Member(0), reserving(20, true)).unwrap();
+            bert.admit(Member(1), Terms::default()).unwrap();
+            shares_of_runs(&mut bert, &[0, 1], Some(Duration::from_micros(150)), Duration::from_micros(run))
+                [0]
+        };
+        // Of a fifth of the processor 10 µs take 50, and 100 take 500.
+        assert!((20..22).contains(&stolen(10)), "{}", stolen(10));
+        assert!(stolen(100) > 60, "{}", stolen(100));
+    }
+
+    #[test]
+    fn all_who_wait_in_the_pool_run_though_nobody_is_ready_anew() {
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
+        for id in 0..3 {
+            bert.admit(Member(id), Terms::default()).unwrap();
+            bert.ready(Member(id), Instant::ZERO, None);
+        }
+        let mut ran = core::array::from_fn::<_, 3, _>(|_| {
+            let member = bert.next(Instant::ZERO).unwrap();
+            bert.charge(member, QUANTUM, Instant::ZERO);
+            member.0
+        });
+        ran.sort_unstable();
+        assert_eq!((ran, bert.is_idle(), bert.next(Instant::ZERO)), ([0, 1, 2], true, None));
     }
 
     #[test]

@@ -294,6 +294,27 @@ mod tests {
     }
 
     #[test]
+    fn of_the_critical_with_one_deadline_the_first_to_come_runs_first() {
+        let mut policy = DeadlineWorkahead::new(4);
+        let delay = Some(Duration::from_millis(10));
+        (0..4).for_each(|id| policy.admit(Member(id), Terms { delay, ..Terms::default() }).unwrap());
+        for come in [[2, 0, 3, 1], [1, 3, 0, 2]] {
+            come.into_iter().for_each(|id| policy.ready(Member(id), at(0), None));
+            assert_eq!(order(&mut policy, at(0)), come);
+        }
+    }
+
+    #[test]
+    fn a_ready_member_keeps_its_deadline_on_new_terms() {
+        let mut policy = one_of_each();
+        policy.ready(Member(0), at(0), Some(at(9)));
+        policy.ready(Member(1), at(0), Some(at(8)));
+        let delay = Some(Duration::from_millis(20));
+        policy.admit(Member(0), Terms { delay, ..Terms::default() }).unwrap();
+        assert_eq!(order(&mut policy, at(0)), [1, 0]);
+    }
+
+    #[test]
     fn a_ready_member_made_real_time_is_critical_at_once() {
         let mut policy = one_of_each();
         policy.ready(Member(2), at(3), None);

@@ -128,7 +128,9 @@ impl Early {
         // As in Linux, who leaves and names no interface leaves the first.
         let first = of_group.clone().next().filter(|_| !adds && link == 0);
         let link = first.map_or(link, Joined::link);
-        let hears_all = |joined: &Joined| joined.link() == link && joined.source().is_none();
+        // Which interface that is that nobody has named Linux knows, which has taken it.
+        let may_be_at = |joined: &Joined| joined.link() == link || joined.link() == 0 || link == 0;
+        let hears_all = |joined: &Joined| may_be_at(joined) && joined.source().is_none();
         if adds && blocks && !of_group.clone().any(hears_all) {
             return false;
         }
@@ -240,6 +242,11 @@ mod tests {
         assert!(!note(Membership::Block(source(3))), "of which group");
         assert!(note(Membership::Join) && (3..6).all(|n| note(Membership::Block(source(n)))));
         assert!(!note(Membership::Drop(source(3))), "it is not one that was chosen");
+        assert!(
+            early.note(Call { group, at: (None, 7), change: Membership::Block(source(9)) }),
+            "at a number"
+        );
+        assert!(early.note(Call { group, at: (None, 7), change: Membership::Unblock(source(9)) }));
         assert!(note(Membership::Unblock(source(4))) && !note(Membership::Unblock(source(4))));
         let blocked = || early.all().iter().filter(|joined| joined.blocks()).filter_map(Joined::source);
         assert_eq!(blocked().collect::<Vec<_>>(), [source(3), source(5)]);

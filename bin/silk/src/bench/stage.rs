@@ -100,8 +100,10 @@ impl<'e> Stage<'e> {
 /// traffic control included, leave by the first, whichever CPU sends them (transmit packet steering).
 fn steer(client: &Host, scratch: &Scratch, watch: &Watch) -> Result<Running, Failure> {
     const LOG: &str = "steer.txt";
-    for (queue, cpus) in [(0, "ffffffff"), (1, "0")] {
-        offer(client, &format!("/sys/class/net/{INTERFACE}/queues/tx-{queue}/xps_cpus"), cpus);
+    // The kernel refuses CPUs that there cannot be.
+    for (queue, cpus) in [(0, mask(CLIENT_CPU) | mask(SERVER_CPU)), (1, 0)] {
+        client
+            .set(&format!("/sys/class/net/{INTERFACE}/queues/tx-{queue}/xps_cpus"), &format!("{cpus:x}"))?;
     }
     let mut command = client.command(programs::beside("silk"));
     command.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
@@ -118,8 +120,16 @@ fn steer(client: &Host, scratch: &Scratch, watch: &Watch) -> Result<Running, Fai
 
 /// Steers a host's processing of packets that it receives by a queue to one CPU (receive packet steering).
 pub fn receive_on(host: &Host, queue: u32, cpu: &str) {
-    let mask = 1 << cpu.parse::<u32>().unwrap_or(0);
-    offer(host, &format!("/sys/class/net/{INTERFACE}/queues/rx-{queue}/rps_cpus"), &format!("{mask:x}"));
+    offer(
+        host,
+        &format!("/sys/class/net/{INTERFACE}/queues/rx-{queue}/rps_cpus"),
+        &format!("{:x}", mask(cpu)),
+    );
+}
+
+/// A CPU as a bit.
+fn mask(cpu: &str) -> u32 {
+    1 << cpu.parse::<u32>().unwrap_or(0)
 }
 
 /// Sets what this machine lets us set: inside a user namespace some settings are refused, for every
