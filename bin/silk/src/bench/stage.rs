@@ -96,15 +96,10 @@ impl<'e> Stage<'e> {
     }
 }
 
-/// Starts what puts the preferred client's packets on the second queue, and waits until it does. All others', those that pass no program of
-/// traffic control included, leave by the first, whichever CPU sends them (transmit packet steering).
+/// Starts what puts the preferred client's packets on the second queue, and waits until it does. A flood that goes past traffic control
+/// leaves by the queue with its CPU's number, which is the first. (A map of CPUs, `xps_cpus`, would come before what puts them there.)
 fn steer(client: &Host, scratch: &Scratch, watch: &Watch) -> Result<Running, Failure> {
     const LOG: &str = "steer.txt";
-    // The kernel refuses CPUs that there cannot be.
-    for (queue, cpus) in [(0, mask(CLIENT_CPU) | mask(SERVER_CPU)), (1, 0)] {
-        client
-            .set(&format!("/sys/class/net/{INTERFACE}/queues/tx-{queue}/xps_cpus"), &format!("{cpus:x}"))?;
-    }
     let mut command = client.command(programs::beside("silk"));
     command.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
     command.args(["--source", &PREFERRED.to_string()]);
@@ -120,16 +115,8 @@ fn steer(client: &Host, scratch: &Scratch, watch: &Watch) -> Result<Running, Fai
 
 /// Steers a host's processing of packets that it receives by a queue to one CPU (receive packet steering).
 pub fn receive_on(host: &Host, queue: u32, cpu: &str) {
-    offer(
-        host,
-        &format!("/sys/class/net/{INTERFACE}/queues/rx-{queue}/rps_cpus"),
-        &format!("{:x}", mask(cpu)),
-    );
-}
-
-/// A CPU as a bit.
-fn mask(cpu: &str) -> u32 {
-    1 << cpu.parse::<u32>().unwrap_or(0)
+    let mask = 1 << cpu.parse::<u32>().unwrap_or(0);
+    offer(host, &format!("/sys/class/net/{INTERFACE}/queues/rx-{queue}/rps_cpus"), &format!("{mask:x}"));
 }
 
 /// Sets what this machine lets us set: inside a user namespace some settings are refused, for every
