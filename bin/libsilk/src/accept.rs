@@ -1,6 +1,6 @@
 //! Taking connections. An ordinary connection is taken from a shared queue without a word to
 //! the daemon; a preferred one is handed to a waiting thread whose priority the daemon has
-//! raised first (design §6, SILK §3.3).
+//! raised first (SILK §3.3).
 //!
 //! A thread that waits is in the listener's set of waiters and sleeps on its own record. It
 //! must look at its record before it gives up: whoever was chosen may have been handed a

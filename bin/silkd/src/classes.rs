@@ -1,5 +1,5 @@
 //! Which domain serves what: the classes of the configuration, ordered into domains by
-//! priority (design §6, SILK §4.2).
+//! priority (SILK §4.2).
 //!
 //! One priority is one domain; domain 0 has the lowest. With a policy that divides the CPU,
 //! or a device with a single receive ring, all classes live in domain 0 and its policy tells

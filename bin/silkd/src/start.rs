@@ -225,7 +225,7 @@ fn executors(
     settings: &Settings,
     opened: &Opened,
     mut ends: Vec<Vec<End>>,
-    events: &silk_stream::mail::Sender<crate::between::event::Event>,
+    events: &silk_stream::mail::Sender<crate::between::told::Told>,
     control_event: &Arc<OwnedFd>,
     (real_time, ringers): (&RealTime, &Ringers),
 ) -> Result<Started, String> {

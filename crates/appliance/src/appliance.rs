@@ -10,7 +10,7 @@ use silk_instant::Instant;
 use silk_path::classify::Tables;
 use silk_path::{
     Attrs, CreateError, DropReason, DropTotals, Event, ModuleId, Path, PathId, Paths, Request, Statement,
-    Ticket, Urgency, Wakeup, by_priority,
+    Ticket, Urgency, Wakeup, without_deadline,
 };
 use silk_sched::{Member, Policy, Refused, Terms};
 use silk_wire::MacAddr;
@@ -58,7 +58,7 @@ impl std::error::Error for Dropped {}
 /// The wake-up callback of paths that carry little and that others wait for, commands and neighbours:
 /// done soon, however much is to be done that has a deadline too.
 pub fn soon(path: &Path, now: Instant) -> Urgency {
-    Urgency { deadline: Some(now + SOON), ..by_priority(path, now) }
+    Urgency { deadline: Some(now + SOON), ..without_deadline(path, now) }
 }
 
 const SOON: Duration = Duration::from_millis(5);
@@ -173,7 +173,7 @@ impl Appliance {
     }
 
     /// Creates a path that begins at module `top`, scheduled on these terms and by this wake-up
-    /// callback ([`by_priority`] where there is no other).
+    /// callback ([`without_deadline`] where there is no other).
     ///
     /// # Errors
     /// [`Dropped`]; nothing is left of it.
@@ -192,7 +192,7 @@ impl Appliance {
             return Err(Dropped::Terms(refused));
         }
         if let Some(path) = self.core.paths.path_mut(id) {
-            path.wakeup = wakeup.unwrap_or(by_priority);
+            path.wakeup = wakeup.unwrap_or(without_deadline);
         }
         self.settle(now);
         Ok(id)

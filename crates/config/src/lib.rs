@@ -40,7 +40,7 @@ pub use policy::{POLICIES, SharedPolicy};
 pub use refuse::{Refuse, Unlisted, networks};
 pub use reload::Reload;
 pub use route::Route;
-pub use scheduler::{Listen, Policy, Scheduler};
+pub use scheduler::{HIGHEST_FIFO, Listen, Policy, Scheduler};
 pub use silk_path::Value;
 pub use source::{LONGEST, Source, Unreadable};
 pub use tcp::{Congestion, Ecn, Keepalive, MtuProbing, Tcp};

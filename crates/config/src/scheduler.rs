@@ -60,8 +60,8 @@ pub struct Scheduler {
     pub watchdog: Duration,
 }
 
-/// The highest `SCHED_FIFO` priority silk uses; those above are the kernel's own threads'.
-const HIGHEST_FIFO: u8 = 97;
+/// The highest `SCHED_FIFO` priority that a path has; those above are silkd's watchdog and the kernel's own threads.
+pub const HIGHEST_FIFO: u8 = 97;
 
 /// The highest priority that a path has with any `base_priority`.
 pub(crate) const HIGHEST: u8 = (HIGHEST_FIFO - 1) / 2;
@@ -70,12 +70,6 @@ impl Scheduler {
     /// The highest priority a class can have.
     pub fn highest_priority(&self) -> u8 {
         (HIGHEST_FIFO - self.base_priority) / 2
-    }
-
-    /// The `SCHED_FIFO` priority of path priority `priority`; `None` for 0, whose threads
-    /// stay ordinary.
-    pub fn fifo(&self, priority: u8) -> Option<u8> {
-        (priority > 0).then(|| self.base_priority + 2 * priority.min(self.highest_priority()))
     }
 
     /// The part of a CPU that a policy has whatever others do: `share` of what Linux leaves, where it stands beside others; alone all,

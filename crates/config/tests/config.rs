@@ -41,13 +41,6 @@ fn packets_belong_to_the_first_class_with_a_matching_rule() {
 }
 
 #[test]
-fn priorities_become_fifo_priorities_and_nought_stays_ordinary() {
-    let scheduler = config(ISSUE).scheduler;
-    assert_eq!((scheduler.fifo(0), scheduler.fifo(2)), (None, Some(14)));
-    assert_eq!(scheduler.fifo(scheduler.highest_priority()), Some(96));
-}
-
-#[test]
 fn a_reload_applies_classes_and_names_what_needs_a_restart() {
     let old = config(ISSUE);
     assert!(old.differences(&old).is_empty());

@@ -1,5 +1,5 @@
 //! The `xdp` device: packets of paths are told from Linux's at interrupt time and go straight
-//! to the ring of their domain (design §5; Scout §3.4 and SILK §3.2 for why so early). One
+//! to the ring of their domain (Scout §3.4 and SILK §3.2 for why so early). One
 //! AF_XDP socket for each domain on each hardware queue, all sharing one UMEM. Everything
 //! that no path owns stays Linux's, which shares the interface and its addresses.
 //!

@@ -168,7 +168,7 @@ impl<P: Port> Dispatch<P> {
 
     /// Tells the policy that a path has work, unless the path says to hold it.
     pub fn wake(&mut self, id: PathId, now: Instant) {
-        let Some(urgency) = self.paths.wake(id, now) else { return };
+        let Some(urgency) = self.paths.urgency(id, now) else { return };
         if !urgency.hold {
             self.policy.ready(Member(id.index), now, urgency.deadline);
         }

@@ -75,7 +75,7 @@ fn hold(path: &Path) -> bool {
 }
 
 fn urgency(path: &Path, deadline: Option<Instant>) -> Urgency {
-    Urgency { priority: path.state.attrs.priority(), deadline, hold: hold(path) }
+    Urgency { deadline, hold: hold(path) }
 }
 
 /// The deadline of the output queue, always: Scout's implemented decoder.

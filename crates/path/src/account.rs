@@ -1,4 +1,4 @@
-//! What a path has used (Scout §4.4, design §8): one block of counters per path. Memory is
+//! What a path has used (Scout §4.4): one block of counters per path. Memory is
 //! charged before it is taken and must be zero when the path is gone.
 
 use crate::DropReason;

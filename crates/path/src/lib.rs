@@ -104,7 +104,7 @@ pub use id::{ModuleId, PathId};
 pub use message::{Checksum, Message, Meta, NOWHERE, Station, Unsummed};
 pub use module::{Create, CreateError, Module, Modules, Next, Parcel, Peer, Resolution, Resolve, Step};
 pub use onward::Down;
-pub use path::{DEFAULT_QUEUE, Path, Urgency, Wakeup, by_priority};
+pub use path::{DEFAULT_QUEUE, Path, Urgency, Wakeup, without_deadline};
 pub use paths::{Paths, Statement};
 pub use port::{Advertised, Port, Request};
 pub use queue::{Queue, Ticket, Tickets};

@@ -1,4 +1,4 @@
-//! The path itself (Scout §3.2): its state, its stages, its end queues and the wake-up callback.
+//! The path itself (Scout §3.2): its state, its stages, the queue at its lower end and the wake-up callback.
 
 use crate::account::Account;
 use crate::average::Average;
@@ -17,8 +17,6 @@ pub const DEFAULT_QUEUE: u16 = 64;
 /// How a path that is about to run wants to be scheduled (Scout §3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Urgency {
-    /// The priority, where the path has a wish.
-    pub priority: Option<u8>,
     /// The deadline, where it has one.
     pub deadline: Option<Instant>,
     /// There is little point in running now: its output queue is full (Scout §4.1). Whoever drains
@@ -36,17 +34,16 @@ pub struct Path {
     pub state: PathState,
     // From the bottom to the top; at most MAX_STAGES.
     pub(crate) slots: Vec<Slot>,
-    /// What has arrived at the bottom and waits.
+    /// What has arrived at the bottom and waits. (At the other end it waits in the ring that a program has in common with us, or in a queue
+    /// of the top stage's own, such as DISPLAY's.)
     pub input: Queue,
-    /// What has come from the program's end and waits.
-    pub output: Queue,
     /// The wake-up callback.
     pub wakeup: Wakeup,
 }
 
-/// The priority attribute and no deadline: the wake-up of a path that registers no other.
-pub fn by_priority(path: &Path, _: Instant) -> Urgency {
-    Urgency { priority: path.state.attrs.priority(), deadline: None, hold: false }
+/// No deadline of its own: the wake-up of a path that registers no other. Its policy goes by the terms that it was let in on.
+pub fn without_deadline(_: &Path, _: Instant) -> Urgency {
+    Urgency::default()
 }
 
 impl Path {
@@ -69,8 +66,7 @@ impl Path {
             base_memory: 0,
             live: false,
         };
-        let queue = || Queue::new(DEFAULT_QUEUE);
-        Self { state, slots: Vec::new(), input: queue(), output: queue(), wakeup: by_priority }
+        Self { state, slots: Vec::new(), input: Queue::new(DEFAULT_QUEUE), wakeup: without_deadline }
     }
 
     /// Makes the path anew in its place, of these stages.
@@ -100,8 +96,8 @@ impl Path {
             live: true,
         };
         self.slots = slots;
-        (self.input, self.output) = (Queue::new(queue), Queue::new(queue));
-        self.wakeup = by_priority;
+        self.input = Queue::new(queue);
+        self.wakeup = without_deadline;
     }
 
     /// The path's id.
@@ -153,7 +149,7 @@ mod tests {
     /// Idle connections are many: what is added here is added a hundred thousand times.
     #[test]
     fn a_path_is_small() {
-        assert!(size_of::<Path>() <= 368, "{}", size_of::<Path>());
+        assert!(size_of::<Path>() <= 352, "{}", size_of::<Path>());
         assert!(size_of::<Slot>() <= 24, "{}", size_of::<Slot>());
     }
 }

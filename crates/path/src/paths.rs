@@ -222,9 +222,6 @@ impl Paths {
         while let Some(ticket) = path.input.pop(&mut self.tickets) {
             release(ticket);
         }
-        while let Some(ticket) = path.output.pop(&mut self.tickets) {
-            release(ticket);
-        }
         let class = self.classes.of_mut(path.state.class);
         class.release(&mut path.state.account, path.state.base_memory);
         assert_eq!(path.state.account.memory(), 0, "path {id} ended with memory charged to it");
@@ -317,7 +314,7 @@ impl Paths {
 
     /// How a path that has just become ready wants to be scheduled: its wake-up callback
     /// (Scout §3.3).
-    pub fn wake(&self, id: PathId, now: Instant) -> Option<Urgency> {
+    pub fn urgency(&self, id: PathId, now: Instant) -> Option<Urgency> {
         let path = self.table.get(id)?;
         Some((path.wakeup)(path, now))
     }

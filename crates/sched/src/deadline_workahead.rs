@@ -80,12 +80,6 @@ impl DeadlineWorkahead {
         }
     }
 
-    /// When the earliest member that works ahead becomes critical: what a timer is set to
-    /// when something less urgent runs meanwhile (CM §3.2.3).
-    pub fn next_critical(&self) -> Option<Instant> {
-        self.workahead.peek().map(|(key, _)| time_of(key))
-    }
-
     fn reach(&mut self, len: usize) {
         if self.members.len() < len {
             self.members.resize(len, ABSENT);
@@ -272,7 +266,6 @@ mod tests {
         policy.ready(Member(0), at(0), Some(at(30)));
         policy.ready(Member(2), at(0), None);
         policy.ready(Member(1), at(0), None);
-        assert_eq!(policy.next_critical(), Some(at(20)));
         assert_eq!(order(&mut policy, at(0)), [1, 2, 0, 3]);
         assert!(policy.is_idle());
     }

@@ -28,8 +28,6 @@ use zerocopy::{
 
 /// Bytes of a header without options.
 pub const HEADER: usize = 20;
-/// Bytes of the longest header.
-pub const MAX_HEADER: usize = 60;
 /// Where the checksum stands in the header.
 pub const CHECKSUM: usize = 16;
 

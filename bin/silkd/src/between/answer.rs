@@ -2,8 +2,8 @@
 //! hears that it listens, or that a datagram socket has its address, when every executor knows. An answer to a program
 //! that has ended is nobody's.
 
-use crate::between::event::Event;
 use crate::between::obeyed::Obeyed;
+use crate::between::told::Told;
 use silk_control::Reply;
 use silk_stream::mail::Sender;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ pub struct Answer {
 
 impl Answer {
     /// An answer to `peer`, which goes to the control thread by `events` and wakes it by `control`.
-    pub fn to(peer: u64, events: &Sender<Event>, control: &Arc<OwnedFd>) -> Arc<Self> {
+    pub fn to(peer: u64, events: &Sender<Told>, control: &Arc<OwnedFd>) -> Arc<Self> {
         Arc::new(Self { peer, obeyed: Obeyed::silent(events, control) })
     }
 
@@ -30,7 +30,7 @@ impl Answer {
         if Arc::strong_count(&self) == 1 {
             return Some(reply);
         }
-        self.obeyed.tell(Event::Answered { peer: self.peer, reply });
+        self.obeyed.tell(Told::Answered { peer: self.peer, reply });
         None
     }
 }
@@ -41,7 +41,7 @@ mod tests {
     use rustix::event::{EventfdFlags, eventfd};
     use silk_stream::mail::{Receiver, mail};
 
-    fn answer() -> (Arc<Answer>, Receiver<Event>) {
+    fn answer() -> (Arc<Answer>, Receiver<Told>) {
         let (events, heard) = mail();
         let control = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
         (Answer::to(7, &events, &control), heard)
@@ -56,7 +56,7 @@ mod tests {
         drop(first);
         assert!(heard.receive().is_err());
         drop(last);
-        assert!(matches!(heard.receive(), Ok(Event::Answered { peer: 7, reply: Reply::Done })));
+        assert!(matches!(heard.receive(), Ok(Told::Answered { peer: 7, reply: Reply::Done })));
     }
 
     #[test]

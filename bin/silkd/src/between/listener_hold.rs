@@ -1,8 +1,8 @@
 //! A listening socket, and what has come to it over Linux's own TCP.
 
-use crate::between::event::Event;
 use crate::between::names::SocketName;
 use crate::between::reserved::Reserved;
+use crate::between::told::Told;
 use silk_path::{Endpoint, Sharing};
 use silk_stream::mail::Sender;
 use std::os::fd::OwnedFd;
@@ -31,13 +31,13 @@ pub struct ListenerHold {
     /// the machine otherwise than over silk's device arrives there.
     pub linux: Option<Arc<Reserved>>,
     /// Where to report that it is free.
-    pub events: Sender<Event>,
+    pub events: Sender<Told>,
 }
 
 impl Drop for ListenerHold {
     fn drop(&mut self) {
         // The control thread may be gone at the end of the daemon.
-        let _ = self.events.send(Event::ListenerFree { name: self.name, listener: self.listener });
+        let _ = self.events.send(Told::ListenerFree { name: self.name, listener: self.listener });
     }
 }
 

@@ -3,7 +3,6 @@
 
 pub mod answer;
 pub mod command;
-pub mod event;
 pub mod idle_memory;
 pub mod listener_hold;
 pub mod names;
@@ -12,4 +11,5 @@ pub mod reported;
 pub mod reserved;
 pub mod sockets;
 pub mod thread_end;
+pub mod told;
 pub mod watch;

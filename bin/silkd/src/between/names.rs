@@ -16,3 +16,15 @@ pub struct SocketName {
     /// Its slot there.
     pub slot: SlotNumber,
 }
+
+impl SocketName {
+    /// As its path's attributes have it ([`silk_path::Attr::Owner`]).
+    pub fn as_owner(self) -> u64 {
+        u64::from(self.family) << 32 | u64::from(self.slot)
+    }
+
+    /// The socket that a path's attributes name.
+    pub fn of_owner(owner: u64) -> Self {
+        Self { family: (owner >> 32) as u32, slot: owner as u32 }
+    }
+}

@@ -3,9 +3,9 @@
 
 use crate::between::answer::Answer;
 use crate::between::command::{Command, Orders};
-use crate::between::event::Event;
 use crate::between::obeyed::Obeyed;
 use crate::between::thread_end::ThreadEnd;
+use crate::between::told::Told;
 use crate::classes::algorithm;
 use crate::control::family::{Family, Process, State};
 use crate::control::server::{Member, Server};
@@ -210,7 +210,7 @@ impl Server {
 
     /// A thread has ended.
     pub(crate) fn thread_gone(&self, family: u32, thread: u32) {
-        let free = Event::ThreadFree { family, thread };
+        let free = Told::ThreadFree { family, thread };
         let obeyed = Obeyed::telling(free, &self.report_events, &self.event);
         self.tell_all(|| Command::ThreadGone { family, thread, obeyed: obeyed.clone() });
     }

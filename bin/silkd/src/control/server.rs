@@ -3,8 +3,8 @@
 //! of data.
 
 use crate::between::command::{Command, Orders};
-use crate::between::event::Event;
 use crate::between::names::SocketName;
+use crate::between::told::Told;
 use crate::control::binding_later::Later;
 use crate::control::closing_apart::ClosingApart;
 use crate::control::control_socket;
@@ -98,11 +98,11 @@ pub struct Server {
     pub(crate) ports: Ports,
     /// Who is in which group.
     pub(crate) groups: Groups,
-    pub(crate) events: Receiver<Event>,
+    pub(crate) events: Receiver<Told>,
     pub(crate) event: Arc<OwnedFd>,
     /// What makes room for whoever comes when no descriptor is left, to tell him so.
     pub(crate) spare: Option<OwnedFd>,
-    pub(crate) report_events: Sender<Event>,
+    pub(crate) report_events: Sender<Told>,
     pub(crate) unserved: BTreeMap<(String, String), u64>,
     pub(crate) tables: Tables,
     /// What is let in of what belongs to no path.
@@ -138,7 +138,7 @@ pub struct Parts {
     /// A way to each domain's executor.
     pub orders: Vec<Orders>,
     /// Where the executors report.
-    pub events: (Sender<Event>, Receiver<Event>),
+    pub events: (Sender<Told>, Receiver<Told>),
     /// Becomes readable on SIGINT, SIGTERM, SIGHUP and SIGIO.
     pub signals: OwnedFd,
     /// Where executors ask for neighbours to be found, by device, if Linux keeps them.
@@ -292,41 +292,41 @@ impl Server {
     fn take_events(&mut self) {
         while let Ok(event) = self.events.receive() {
             match event {
-                Event::ListenerFree { name, listener } => {
+                Told::ListenerFree { name, listener } => {
                     let Some(family) = self.families.get_mut(&name.family) else { continue };
                     family.return_listener(listener);
                     if !self.listens_no_longer(name) && !self.has_left(name) {
                         self.retire(name);
                     }
                 }
-                Event::ThreadFree { family, thread } => {
+                Told::ThreadFree { family, thread } => {
                     if let Some(family) = self.families.get_mut(&family) {
                         family.return_thread(thread);
                     }
                 }
-                Event::Disconnected { name } => _ = self.has_left(name),
-                Event::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
-                Event::SocketGone { name } => self.socket_gone(name),
-                Event::Lane { local, passed, home, domain } => self.make_lanes((local, passed), home, domain),
-                Event::NoLane { port } => self.deafen_port(port),
-                Event::Prioritised { peer, outcome } => {
+                Told::Disconnected { name } => _ = self.has_left(name),
+                Told::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
+                Told::SocketGone { name } => self.socket_gone(name),
+                Told::Lane { local, passed, home, domain } => self.make_lanes((local, passed), home, domain),
+                Told::NoLane { port } => self.deafen_port(port),
+                Told::Prioritised { peer, outcome } => {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);
                 }
-                Event::FileKnown(known) => self.file_known(known),
-                Event::Answered { peer, reply } => self.reply(peer, &reply, &[]),
-                Event::Resolve { device, address } => {
+                Told::FileKnown(known) => self.file_known(known),
+                Told::Answered { peer, reply } => self.reply(peer, &reply, &[]),
+                Told::Resolve { device, address } => {
                     let finder = self.neighbours.get_mut(usize::from(device));
                     if let Some(answer) = finder.and_then(|finder| finder.ask(address)) {
                         self.tell_neighbour(device, answer);
                     }
                 }
-                Event::Routers(told) => self.follow_routers(&told),
-                Event::Duplicate { address, station } => self.give_up(address, station),
-                Event::Claimed { address, station } => self.is_claimed(address, station),
-                Event::KeptWaiting { family } => self.ring_no_more(family),
-                Event::RouterLost(router) => self.tell_all(|| Command::RouterLost(router)),
-                Event::Redirected { router, destination, hop } => {
+                Told::Routers(told) => self.follow_routers(&told),
+                Told::Duplicate { address, station } => self.give_up(address, station),
+                Told::Claimed { address, station } => self.is_claimed(address, station),
+                Told::KeptWaiting { family } => self.ring_no_more(family),
+                Told::RouterLost(router) => self.tell_all(|| Command::RouterLost(router)),
+                Told::Redirected { router, destination, hop } => {
                     self.tell_all(|| Command::Redirected { router, destination, hop });
                 }
             }

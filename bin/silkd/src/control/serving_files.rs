@@ -3,9 +3,9 @@
 //! program refers to what an executor does not know, and no executor sends what has changed.
 
 use crate::between::command::Command;
-use crate::between::event::{Event, FileKnown};
 use crate::between::names::FamilyIndex;
 use crate::between::obeyed::Obeyed;
+use crate::between::told::{FileKnown, Told};
 use crate::control::server::{Server, refused};
 use silk_control::Reply;
 use silk_stream::{Leased, SharedFile};
@@ -52,7 +52,7 @@ impl Server {
 
     fn tell_of_file(&self, known: FileKnown, file: Option<(u32, Arc<Leased>)>) {
         let FileKnown { family, place, .. } = known;
-        let obeyed = Obeyed::telling(Event::FileKnown(known), &self.report_events, &self.event);
+        let obeyed = Obeyed::telling(Told::FileKnown(known), &self.report_events, &self.event);
         self.tell_all(|| Command::File { family, place, file: file.clone(), obeyed: obeyed.clone() });
     }
 

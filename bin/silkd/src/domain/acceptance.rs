@@ -1,4 +1,4 @@
-//! Bringing established connections to the threads that accept them (design §6, SILK §3.3).
+//! Bringing established connections to the threads that accept them (SILK §3.3).
 //!
 //! An ordinary connection goes to its class's accept queue, and one waiting thread is called
 //! if nobody is on the way there and enough of them remain for the higher classes. A

@@ -1,8 +1,8 @@
 //! How sockets and their paths end, in whichever order: the program closes, the connection
 //! ends, the process dies. A slot and its rings return when both have happened.
 
-use crate::between::event::Event as Told;
 use crate::between::names::{FamilyIndex, SocketName};
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use crate::domain::opening::give_back;
 use crate::domain::socket_end::{SocketEnd, Wake};
@@ -99,7 +99,7 @@ impl Engine {
     /// slot has not been used anew since. That of another is used anew when the control thread has heard that it is gone, whatever the
     /// program has written there.
     pub fn close(&mut self, name: SocketName, generation: Option<u32>, abort: bool, now: Instant) {
-        let current = self.families.get(&name.family).and_then(|f| f.arena.slot(name.slot));
+        let current = self.slot_of(name);
         let current = current.map(|slot| slot.generation.load(SeqCst));
         let was_accepted = self.sockets.get(name).is_some_and(|socket| !socket.named);
         if was_accepted && generation.is_some_and(|wanted| current != Some(wanted)) {
@@ -142,7 +142,7 @@ impl Engine {
 
     /// Whether the program has asked that a socket be closed in order, and not been heard yet.
     pub(crate) fn asked_to_close(&self, name: SocketName) -> bool {
-        let slot = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
+        let slot = self.slot_of(name);
         let asked = slot.map_or(0, |slot| slot.request.load(SeqCst));
         asked & request::CLOSE != 0 && asked & request::ABORT == 0
     }

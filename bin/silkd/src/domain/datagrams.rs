@@ -186,7 +186,7 @@ impl Engine {
             .attrs
             .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Class(class as u8))
-            .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
+            .with(Attr::Owner(name.as_owner()));
         let Some(top) = self.core.paths.graph().modules().find(&recipe.module) else {
             end.fail(libc::EPROTONOSUPPORT);
             return self.keep_ended(name, end);

@@ -1,7 +1,7 @@
 //! A connection that a program takes apart ends here and at once; the socket stays the program's.
 
-use crate::between::event::Event;
 use crate::between::names::SocketName;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use silk_instant::Instant;
 use silk_path::Bell;
@@ -27,6 +27,6 @@ impl Engine {
                 end.return_larger(&mut family.pool);
             }
         }
-        self.tell_control(Event::Disconnected { name });
+        self.tell_control(Told::Disconnected { name });
     }
 }

@@ -1,10 +1,10 @@
 //! One domain's paths at work: frames and doorbells in, activities chosen by the policy and
-//! run to completion, effects out (design §6). One thread owns it; nothing in it waits.
+//! run to completion, effects out. One thread owns it; nothing in it waits.
 
-use crate::between::event::Event as Told;
 use crate::between::listener_hold::ListenerHold;
 use crate::between::names::{FamilyIndex, SocketName};
 use crate::between::sockets::Spare;
+use crate::between::told::Told;
 use crate::between::watch::Watch;
 use crate::classes::Classes;
 use crate::domain::expulsion::Expulsion;
@@ -28,7 +28,7 @@ use silk_path::classify::Tables;
 use silk_path::{Bell, DropReason, Event, Outcome, PathId, Paths, Ticket};
 use silk_sched::Policy;
 use silk_stream::mail::Sender;
-use silk_stream::status;
+use silk_stream::{Slot, status};
 use silk_tcp::Algorithm;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -394,6 +394,11 @@ impl Engine {
         if wake.bells {
             family.ring_bells(program.slot, slot);
         }
+    }
+
+    /// The record of a socket in what its family shares with us.
+    pub(crate) fn slot_of(&self, name: SocketName) -> Option<&Slot> {
+        self.families.get(&name.family)?.arena.slot(name.slot)
     }
 
     /// The thread that serves a socket, by which its wake-ups are timed.

@@ -1,4 +1,4 @@
-//! A domain's thread (design §6): takes a batch from the ring, the doorbells, the orders and
+//! A domain's thread: takes a batch from the ring, the doorbells, the orders and
 //! the timers; lets the policy choose activities; sends what they produced; sleeps only after
 //! announcing it and looking once more, and where more is likely to come at once not before it has waited for it
 //! (`anticipation.rs`).
@@ -33,7 +33,7 @@ const OBEYING: Duration = Duration::from_millis(1);
 const SHORT_BUDGET: usize = 12;
 
 /// Messages sent until the receive threads are to take in what was sent back: half of what a veth's ring holds.
-const BURST: u32 = 128;
+const SENT_BEFORE_RECEIVING: u32 = 128;
 
 /// Nobody else had the processor while it was given away, if it was for no longer.
 const ALONE: Duration = Duration::from_nanos(1_200);
@@ -216,7 +216,7 @@ impl Executor {
     /// Lets fair receive threads take in what was sent back for much that has been sent.
     fn let_receive(&mut self) {
         let burst = &mut self.engine.core.port.burst;
-        if *burst >= BURST {
+        if *burst >= SENT_BEFORE_RECEIVING {
             *burst = 0;
             self.receiving.hurry();
         }
@@ -229,7 +229,7 @@ impl Executor {
             self.hurry = self.hurry.saturating_sub(1);
             return false;
         }
-        let away = gives_way();
+        let away = give_way();
         if away > MUCH {
             self.hurry = IN_A_HURRY;
         }
@@ -251,7 +251,7 @@ impl Executor {
             return Rest::Asleep;
         }
         // A receive thread that has been called keeps the packets that it was called for to itself: let it come first.
-        if gives_way() <= ALONE && fetches { Rest::Fetching } else { Rest::None }
+        if give_way() <= ALONE && fetches { Rest::Fetching } else { Rest::None }
     }
 
     /// Holds the receive threads back for a while where they have received more than there was room for. `frames` more have been taken.
@@ -349,7 +349,7 @@ impl Executor {
 }
 
 /// Gives the processor to who else has this priority: for how long.
-fn gives_way() -> Duration {
+fn give_way() -> Duration {
     let before = clock::now();
     std::thread::yield_now();
     clock::now().since(before)

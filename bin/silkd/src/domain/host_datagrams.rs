@@ -175,7 +175,7 @@ impl Engine {
         let path = self.core.paths.create(top, attrs, None, now, &mut self.core.port).ok()?;
         self.admit(path, class);
         self.core.port.pair(first, path);
-        let slot = self.families.get(&socket.family).and_then(|family| family.arena.slot(socket.slot));
+        let slot = self.slot_of(socket);
         let options = slot.map(options_in);
         for bell in options.into_iter().flatten() {
             self.core.paths.bell(path, now, &mut self.core.port, bell);

@@ -68,9 +68,7 @@ impl Engine {
 
     /// Bytes in the send ring of a path's socket.
     pub(crate) fn unacknowledged(&self, path: &Path) -> u32 {
-        let owner = path.state.attrs.owner();
-        let slot =
-            owner.and_then(|owner| self.families.get(&((owner >> 32) as u32))?.arena.slot(owner as u32));
+        let slot = path.state.attrs.owner().and_then(|owner| self.slot_of(SocketName::of_owner(owner)));
         slot.map_or(0, |slot| {
             used(slot.tx_write.load(SeqCst), slot.tx_read.load(SeqCst), slot.tx_size.load(Relaxed))
         })
@@ -78,7 +76,7 @@ impl Engine {
 
     /// Wakes whoever has asked.
     pub(crate) fn answer_info(&self, name: SocketName) {
-        let slot = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
+        let slot = self.slot_of(name);
         let Some(slot) = slot else { return };
         let next = slot.info.load(Relaxed).wrapping_add(1).max(1);
         slot.info.store(next, SeqCst);

@@ -1,10 +1,10 @@
 //! A domain's lanes: of datagram sockets that less important domains serve, what this one's class sends to them.
 
 use crate::between::command::Command;
-use crate::between::event::Event;
 use crate::between::names::SocketName;
 use crate::between::reported::Reported;
 use crate::between::sockets::Rings;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use crate::domain::socket_end::SocketEnd;
 use silk_instant::Instant;
@@ -48,7 +48,7 @@ impl Engine {
         }
         let paths = self.sockets.get(name).map(|lane| (lane.path.is_some(), lane.twin.is_some()));
         if paths != Some((true, locals.len() == 2)) {
-            self.tell_control(Event::NoLane { port: local.port() });
+            self.tell_control(Told::NoLane { port: local.port() });
         }
     }
 

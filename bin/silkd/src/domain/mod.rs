@@ -1,4 +1,4 @@
-//! A domain: its paths, and the executor whose thread runs them (design §6). It knows nothing of the control thread but what is between
+//! A domain: its paths, and the executor whose thread runs them. It knows nothing of the control thread but what is between
 //! them.
 
 pub mod acceptance;

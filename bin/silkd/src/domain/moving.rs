@@ -1,6 +1,6 @@
 //! Addresses, routers and stations that change, as the modules of a domain hear of them.
 
-use crate::between::event::Event;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use silk_modules::Standing;
 use silk_modules::arp::Arp;
@@ -47,7 +47,7 @@ impl Engine {
     pub fn lose_router(&mut self, router: Ipv6Addr) {
         let ip = self.core.paths.module_mut::<Ip6>();
         if ip.is_some_and(|ip| ip.routes.leads_by(router)) {
-            self.tell_control(Event::RouterLost(router));
+            self.tell_control(Told::RouterLost(router));
         }
     }
 

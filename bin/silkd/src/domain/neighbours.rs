@@ -2,7 +2,7 @@
 //! thread, which asks the kernel ([`silk_device::netlink::Finder`]) and answers, then or when the
 //! kernel knows.
 
-use crate::between::event::Event as Told;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use silk_instant::Instant;
 use silk_modules::filter::Filter;

@@ -1,11 +1,11 @@
 //! How paths begin: a program listens or connects, a handshake completes, a datagram socket
 //! is bound.
 
-use crate::between::event::Event;
 use crate::between::listener_hold::ListenerHold;
 use crate::between::names::SocketName;
 use crate::between::reported::Reported;
 use crate::between::sockets::Rings;
+use crate::between::told::Told;
 use crate::classes::terms_of;
 use crate::domain::acceptance::{Brought, bring, call_one};
 use crate::domain::engine::Engine;
@@ -17,7 +17,7 @@ use crate::say::say;
 use crate::slots::{clear, place_rings, retire, store_address};
 use silk_device::Frame;
 use silk_instant::Instant;
-use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, Endpoint, ModuleId, PathId, Request, Wishes};
+use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, Endpoint, ModuleId, PathId, Request};
 use silk_sched::{Member, Terms};
 use silk_stream::{AcceptQueue, OWNER_NOBODY, kind, status};
 use silk_wire::ipv4;
@@ -99,7 +99,7 @@ impl Engine {
         }
         let Some(top) = self.top() else { return false };
         let class = self.classes.default;
-        let wishes = self.wishes_of(hold);
+        let wishes = self.wished_by(hold.name);
         let attrs = hold.sharing.map_or_else(Attrs::new, |sharing| Attrs::new().with(Attr::Shared(sharing)));
         let attrs = wishes::attrs(&wishes, attrs)
             .with(Attr::Listen(true))
@@ -147,7 +147,8 @@ impl Engine {
             if let Some(id) = self.core.paths.at(*index) {
                 self.core.paths.bell(id, now, &mut self.core.port, Bell::DeferAccept(defer_accept));
                 let local = self.core.paths.path(id).and_then(|path| path.state.attrs.local());
-                let (wishes, service) = (self.wishes_of(hold), local.map(|end| self.service_of(hold, end)));
+                let (wishes, service) =
+                    (self.wished_by(hold.name), local.map(|end| self.service_of(hold, end)));
                 for bell in [Some(Bell::Wishes(wishes)), service.map(Bell::Service)].into_iter().flatten() {
                     self.core.paths.bell(id, now, &mut self.core.port, bell);
                 }
@@ -157,14 +158,7 @@ impl Engine {
 
     /// The service bits of what answers SYNs at one of a listening socket's ends.
     fn service_of(&self, hold: &ListenerHold, end: Endpoint) -> u8 {
-        let slot = self.families.get(&hold.name.family).and_then(|family| family.arena.slot(hold.name.slot));
-        slot.map_or(0, |slot| wishes::service(slot, end.is_v6()))
-    }
-
-    /// What a listening socket's program wishes.
-    fn wishes_of(&self, hold: &ListenerHold) -> Wishes {
-        let slot = self.families.get(&hold.name.family).and_then(|family| family.arena.slot(hold.name.slot));
-        slot.map_or_else(Wishes::default, wishes::of)
+        self.slot_of(hold.name).map_or(0, |slot| wishes::service(slot, end.is_v6()))
     }
 
     /// A program listens no longer.
@@ -229,19 +223,19 @@ impl Engine {
             Request::Arrived { device, mut frame, checksum } => {
                 self.reassembled(&mut frame, device, checksum, now);
             }
-            Request::Routers(told) => self.tell_control(Event::Routers(told)),
+            Request::Routers(told) => self.tell_control(Told::Routers(told)),
             Request::Duplicate { address, station } => {
-                self.tell_control(Event::Duplicate { address, station });
+                self.tell_control(Told::Duplicate { address, station });
             }
             Request::Claimed { address, station } => {
-                self.tell_control(Event::Claimed { address, station });
+                self.tell_control(Told::Claimed { address, station });
             }
             Request::RouterLost(router) => self.lose_router(router),
             // The others hear of it, where it is believed here.
             Request::Redirected { router, destination, hop, link } => {
                 if self.redirect(router, destination, hop, now) {
                     self.redirected(hop, link, now);
-                    self.tell_control(Event::Redirected { router, destination, hop });
+                    self.tell_control(Told::Redirected { router, destination, hop });
                 }
             }
         }
@@ -277,7 +271,7 @@ impl Engine {
         let attrs = attrs
             .with(Attr::Class(class as u8))
             .with(Attr::InputQueue(self.input_queue(class)))
-            .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
+            .with(Attr::Owner(name.as_owner()));
         let rings = end.rings();
         match self.core.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.core.port) {
             Ok(id) => {
@@ -428,7 +422,7 @@ impl Engine {
             .with(Attr::ProtId(ipv4::TCP.into()))
             .with(Attr::Class(class as u8))
             .with(Attr::InputQueue(self.input_queue(class)))
-            .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
+            .with(Attr::Owner(name.as_owner()));
         match self.core.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.core.port) {
             Ok(id) => {
                 self.admit(id, class);

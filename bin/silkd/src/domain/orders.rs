@@ -1,7 +1,7 @@
 //! What the control thread orders a domain to do, and who of the domain does it.
 
 use crate::between::command::Command;
-use crate::between::event::Event;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use crate::domain::family_end::FamilyEnd;
 use silk_executor::clock;
@@ -103,7 +103,7 @@ pub fn obey(engine: &mut Engine, command: Command) {
         Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),
         Command::Priority { peer, socket, priority } => {
             let outcome = engine.prioritise(socket, priority);
-            engine.tell_control(Event::Prioritised { peer, outcome });
+            engine.tell_control(Told::Prioritised { peer, outcome });
         }
         Command::Classes(classes) => engine.set_classes(classes),
         Command::Refused(refused) => engine.expel(refused),

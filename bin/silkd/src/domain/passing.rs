@@ -1,7 +1,7 @@
 //! Frames that come to a domain by another way than its own ring: passed on by the domain whose ring received them, a bounded
 //! number at a time, or put together from fragments.
 
-use crate::between::event::Event as Told;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use silk_device::Frame;
 use silk_executor::join::checksum_of;

@@ -1,7 +1,7 @@
 //! A path gets another priority (SILK §5.3): its terms among the others of its domain follow, and so does the thread that serves it.
 
-use crate::between::event::Event;
 use crate::between::names::SocketName;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use silk_control::Refusal;
 use silk_path::{Attr, PathId};
@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// Tells the control thread.
-    pub(crate) fn tell_control(&self, what: Event) {
+    pub(crate) fn tell_control(&self, what: Told) {
         // It may be gone at the end of the daemon.
         let _ = self.events.send(what);
         self.wake_control();
@@ -78,7 +78,7 @@ impl Engine {
 
     /// Says in a socket's slot which priority its path has.
     pub(crate) fn show_priority(&self, name: SocketName, priority: u32) {
-        let record = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
+        let record = self.slot_of(name);
         if let Some(record) = record {
             record.priority.store(priority, SeqCst);
         }

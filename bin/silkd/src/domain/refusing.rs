@@ -39,7 +39,7 @@ impl Engine {
     /// Who has made the connection of a path; `None`: we have, or it is none.
     fn came_from(&self, path: &Path) -> Option<IpAddr> {
         let (remote, owner) = (path.state.attrs.remote()?, path.state.attrs.owner()?);
-        let name = SocketName { family: (owner >> 32) as u32, slot: owner as u32 };
+        let name = SocketName::of_owner(owner);
         // Of a program that is gone it is not known any more.
         let ours = self.sockets.get(name).is_some_and(|socket| socket.named);
         (!ours).then_some(remote.ip())

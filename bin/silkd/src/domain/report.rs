@@ -66,10 +66,8 @@ impl Engine {
     /// Who holds the socket of a path.
     fn holder(&self, path: &Path) -> Holder {
         let find = || {
-            let owner = path.state.attrs.owner()?;
-            let family = (owner >> 32) as u32;
-            let slot = self.families.get(&family)?.arena.slot(owner as u32)?;
-            Some((family, slot.owner.load(SeqCst)))
+            let name = SocketName::of_owner(path.state.attrs.owner()?);
+            Some((name.family, self.slot_of(name)?.owner.load(SeqCst)))
         };
         find().unwrap_or((0, 0))
     }
@@ -131,7 +129,7 @@ impl Engine {
 
     /// CPU time of the thread that serves a socket now, which is charged when it is done, ns.
     fn running_for(&self, owner: u64) -> u64 {
-        let name = SocketName { family: (owner >> 32) as u32, slot: owner as u32 };
+        let name = SocketName::of_owner(owner);
         let used = || {
             let (thread, began) = self.sockets.get(name)?.thread().filter(|(_, began)| *began > 0)?;
             Some(self.families.get(&name.family)?.thread(thread)?.thread.cpu.used()?.saturating_sub(began))

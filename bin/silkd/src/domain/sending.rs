@@ -163,9 +163,8 @@ impl Engine {
     }
 
     /// What the program of a socket wishes.
-    fn wished_by(&self, socket: SocketName) -> Wishes {
-        let slot = self.families.get(&socket.family).and_then(|family| family.arena.slot(socket.slot));
-        slot.map(crate::domain::wishes::of).unwrap_or_default()
+    pub(crate) fn wished_by(&self, socket: SocketName) -> Wishes {
+        self.slot_of(socket).map(crate::domain::wishes::of).unwrap_or_default()
     }
 
     /// Sends a datagram, or several that the device cuts up. It arrived from the program just now.

@@ -1,8 +1,8 @@
 //! Sockets made ready beforehand, at the executor: who claims one connects with it (`docs/design/spares.md`).
 
-use crate::between::event::Event;
 use crate::between::names::SocketName;
 use crate::between::sockets::Spare;
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use crate::slots::{retire, store_address};
 use silk_instant::Instant;
@@ -21,7 +21,7 @@ impl Engine {
     /// A spare may have rung, to connect. Whether the socket is one.
     pub(crate) fn rung_spare(&mut self, name: SocketName, now: Instant) -> bool {
         let Some(spare) = self.spares.get(&name).copied() else { return false };
-        let slot = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
+        let slot = self.slot_of(name);
         let Some(slot) = slot.filter(|slot| slot.request.load(SeqCst) & request::CONNECT != 0) else {
             return true;
         };
@@ -40,7 +40,7 @@ impl Engine {
             && let Some(family) = self.families.get(&name.family)
         {
             retire(&family.arena, name.slot);
-            let _ = self.events.send(Event::SocketGone { name });
+            let _ = self.events.send(Told::SocketGone { name });
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The scheduling of threads: executors and the programs' threads that extend paths
-//! (SILK §3.3, design §6).
+//! (SILK §3.3).
 //!
 //! On the server's CPUs the executor of priority *p* and the threads serving its paths run
 //! at the same `SCHED_FIFO` priority `base + 2p`; priority 0 stays ordinary. Only the daemon
@@ -22,8 +22,8 @@ pub enum Scheduling {
     Fifo(i32),
 }
 
-/// Real-time priorities start here unless configured otherwise.
-pub const HIGHEST: i32 = 97;
+/// The highest that a path has; above are the watchdog and the kernel's own threads.
+pub const HIGHEST: i32 = silk_config::HIGHEST_FIFO as i32;
 
 /// The scheduling of what belongs to a path of `priority`; `base` is configured.
 pub fn extended(base: i32, priority: u32) -> Scheduling {
@@ -54,4 +54,16 @@ pub fn set(tid: u32, scheduling: Scheduling) -> io::Result<()> {
         Scheduling::Fifo(priority) => (libc::SCHED_FIFO, priority),
     };
     crate::sys::set_scheduler(tid, policy, priority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_of_paths_become_real_time_ones_and_nought_stays_ordinary() {
+        let of = |priority| extended(10, priority);
+        assert_eq!([0, 2, 43].map(of), [Scheduling::Ordinary, Scheduling::Fifo(14), Scheduling::Fifo(96)]);
+        assert_eq!([44, u32::MAX].map(of), [Scheduling::Fifo(97); 2]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Keeps real-time priorities from stopping the machine (design §6). Above every domain, it
+//! Keeps real-time priorities from stopping the machine. Above every domain, it
 //! looks now and then at the programs' threads that have one: a thread that has not slept for
 //! too long loses it, and so does the hungriest when all of them together use more of a CPU
 //! than they may. Past Linux's own limit (95 %) *every* real-time thread would stop for 50 ms.
@@ -208,7 +208,7 @@ pub fn run(
     cap: f64,
 ) {
     // Without the right to, there are no real-time threads to watch either.
-    let _ = priority::set(0, Scheduling::Fifo(priority::HIGHEST));
+    let _ = priority::set(0, Scheduling::Fifo(priority::HIGHEST + 1));
     let (mut asked, mut looked) = (clock::now(), clock::now());
     let mut rings = false;
     loop {

@@ -213,11 +213,6 @@ impl Source {
         self.base = self.top.wrapping_add(1);
     }
 
-    /// Sends at another rate from `now` on.
-    pub fn set_sending(&mut self, sending: Sending, now: Instant) {
-        self.schedule.begin_at(sending, now);
-    }
-
     /// What is to be done at `now`, where `piece` is the next packet; none: the stream has ended.
     pub fn next(&mut self, now: Instant, piece: Option<&Piece>) -> Act {
         if let Some(over) = self.over {

@@ -29,11 +29,6 @@ impl Schedule {
         Self { sending, ahead, begun: now, pictures: 0, packets: 0, usual: [1; 8] }
     }
 
-    /// Sends at another rate from `now` on.
-    pub fn begin_at(&mut self, sending: Sending, now: Instant) {
-        *self = Self { usual: self.usual, ..Self::new(sending, self.ahead, now) };
-    }
-
     /// When the next packet is due.
     pub fn due(&self, piece: &Piece) -> Instant {
         let Sending::At(rate) = self.sending else { return Instant::ZERO };

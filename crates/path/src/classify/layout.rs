@@ -1,4 +1,4 @@
-//! The layout of the classifier's tables, word for word, and the hash (Scout §3.4, design §4).
+//! The layout of the classifier's tables, word for word, and the hash (Scout §3.4).
 //! The XDP program implements the same words in C and a property test demands the same
 //! answers, so nothing here may change without changing `layout.h` and `tables.h` of the device's `bpf` in the
 //! same commit.

@@ -327,13 +327,12 @@ fn the_wake_up_callback_says_how_urgent_the_path_is() {
     let mut rig = Rig::new(&[Pass]);
     let path = rig.try_create(Attrs::new().with(Attr::Priority(2))).unwrap();
     let now = Instant::from_millis(5);
-    assert_eq!(rig.paths.wake(path, now), Some(Urgency { priority: Some(2), ..Urgency::default() }));
+    assert_eq!(rig.paths.urgency(path, now), Some(Urgency::default()));
     rig.paths.path_mut(path).unwrap().wakeup = |path, now| Urgency {
-        priority: None,
         deadline: Some(now + Duration::from_millis(path.input.len() as u64)),
         hold: false,
     };
-    assert_eq!(rig.paths.wake(path, now), Some(Urgency { deadline: Some(now), ..Urgency::default() }));
+    assert_eq!(rig.paths.urgency(path, now), Some(Urgency { deadline: Some(now), ..Urgency::default() }));
 }
 
 #[test]

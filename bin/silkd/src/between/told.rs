@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// What an executor tells the control thread.
 #[derive(Debug)]
-pub enum Event {
+pub enum Told {
     /// No executor uses the listening socket any more.
     ListenerFree {
         /// The socket.
