@@ -9,7 +9,7 @@
 //! | `id`, `route`, `attrs`, `state`, `path`, `paths`, `table` | a path, its attributes, its four phases of creation | §3.2 |
 //! | `stage`, `cx`, `drive`, `onward`, `message`, `framing` | stages, what they see, what carries messages between them | §3.2 |
 //! | `transform` | pattern → rewritten path | §3.2, §4.2 |
-//! | `queue` | end queues, tickets | §4.1 |
+//! | `queue` | the queue at a path's lower end, tickets | §4.1 |
 //! | `signal`, `port`, `stream` | bells, events, reports; effects; a program's buffers | – |
 //! | `account`, `admit`, `drops` | what a path uses, may use, and drops | §4.4 |
 //! | `classify` | packet → path | §3.4 |
