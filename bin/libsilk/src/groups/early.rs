@@ -25,6 +25,7 @@ struct Joined {
     source: SharedAddress,
 }
 
+/// What stands there then.
 const BLOCKED: u32 = 1;
 
 /// The groups that a socket has joined before it was decided who serves it: Linux's descriptor has joined them already. There is

@@ -20,7 +20,7 @@ pub struct Cell {
     /// Requests per second of the preferred client.
     pub preferred_rps: f64,
     /// How many they were: of 150 and fewer the 99th percentile is the longest. 0 where an earlier run did not keep it.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub preferred_requests: u64,
     /// Requests per second of the standard clients, without the preferred one.
     pub standard_rps: f64,
@@ -45,12 +45,8 @@ pub struct Cell {
     pub again: u32,
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-fn is_none(number: &u64) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 impl Cell {

@@ -18,7 +18,7 @@ use super::stage::{Queues, Stage};
 use super::system::{Serving, System};
 use super::task::Task;
 use super::watch::Watch;
-use super::{Failure, in_turn, markdown, output, page, ratio, table};
+use super::{Failure, in_turn, markdown, output, page, programs, ratio, table};
 use clap::builder::RangedU64ValueParser;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -75,7 +75,7 @@ fn in_range(range: std::ops::RangeInclusive<u64>) -> RangedU64ValueParser<u32> {
 pub fn run(options: &Options) -> Result<(), Failure> {
     output::check(options.json.iter().chain(&options.html), &options.into, markdown::BEGIN)?;
     if options.show.is_none() {
-        rights::find_servers()?;
+        programs::find_servers()?;
     }
     let rights = Rights::here();
     if options.show.is_none() && rights == Rights::Nothing {
@@ -174,7 +174,7 @@ impl Plan {
         needed.extend(self.systems.iter().flat_map(|system| system.programs()));
         needed.sort_unstable();
         needed.dedup();
-        needed.retain(|program| !is_installed(program));
+        needed.retain(|program| !programs::is_installed(program));
         if needed.is_empty() { Ok(()) } else { Err(Failure::Missing(needed)) }
     }
 
@@ -301,12 +301,6 @@ impl Turn<'_> {
         }
         Err(Failure::Ended { system: self.system.name(), log: stage.said() })
     }
-}
-
-/// Whether a program is where programs are.
-pub fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]

@@ -20,11 +20,11 @@ mod turn;
 use super::awake::Awake;
 use super::machine::{Machine, busy_before};
 use super::progress::Progress;
-use super::rights::{Rights, find_servers};
+use super::rights::Rights;
 use super::scratch::Place;
 use super::scratch::Scratch;
 use super::watch::Watch;
-use super::{Failure, in_turn, output, web};
+use super::{Failure, in_turn, output, programs};
 use clap::builder::RangedU64ValueParser;
 use link::Link;
 use measurement::Measurement;
@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let results = match &options.show {
         Some(file) => read_json(file)?,
         None => {
-            find_servers()?;
+            programs::find_servers()?;
             measure(options)?
         }
     };
@@ -147,7 +147,7 @@ impl Plan {
         let kept = self.rows.iter().any(|row| matches!(row, Row::Kept | Row::Opening));
         let kept: &[_] = if kept { &["nginx", "wrk", "curl", "tc"] } else { &[] };
         let needed = usual.iter().chain(kept).copied();
-        let missing: Vec<_> = needed.filter(|program| !web::is_installed(program)).collect();
+        let missing: Vec<_> = needed.filter(|program| !programs::is_installed(program)).collect();
         if !missing.is_empty() {
             return Err(Failure::Missing(missing));
         }
