@@ -160,8 +160,8 @@ impl World {
     /// A frame arrives; what was put together of it is answered and not yet looked at.
     fn arrive(&mut self, frame: &[u8]) -> (Outcome, Option<Vec<u8>>) {
         let host = &mut self.host;
-        let verdict = host.tables.classify(frame);
-        let path = host.paths.target(frame, verdict).expect("fragments have a path");
+        let belongs = host.tables.classify(frame);
+        let path = host.paths.target(frame, belongs).expect("fragments have a path");
         let mut buffer = vec![0; rig::HEADROOM];
         buffer.extend_from_slice(frame);
         let (now, end) = (host.world.now, buffer.len());

@@ -16,7 +16,7 @@ use crate::listener;
 use crate::lost;
 use crate::real;
 use crate::shutdown;
-use crate::socket::{self, Found, Role, Socket, shape, state as stage};
+use crate::socket::{self, Found, Role, Socket, shape, stage};
 use crate::thread;
 use crate::wait::{Change, Deadline, announce, asleep, nap, sleep, word};
 use libc::{sockaddr, socklen_t};
@@ -242,7 +242,7 @@ fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
     loop {
         let seen = thread.wake.load(SeqCst);
         listener.waiters.enter(number);
-        called |= answer(listener, number);
+        called |= heed_call(listener, number);
         let crowd = Crowd::look(socket, listener, 1);
         let found = match handed(call, thread) {
             Ok(None) => may_accept(call).and_then(|()| choose(call, Some(thread), crowd)),
@@ -267,7 +267,7 @@ fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
         // Who was chosen looks what it was handed, whatever else it found.
         let was_chosen = !listener.waiters.leave(number);
         let given = if was_chosen { handed_soon(call, thread, seen) } else { Ok(None) };
-        called |= was_chosen && answer(listener, number);
+        called |= was_chosen && heed_call(listener, number);
         let leaves = match (outcome, given) {
             (Ok(Some(taken)), Ok(Some(given))) => {
                 keep_for_later(thread, &taken);
@@ -294,7 +294,7 @@ fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
 
 /// A thread that was called looks now: whoever queues a connection after this calls another.
 /// Whether it was called.
-fn answer(listener: &Listener, number: u32) -> bool {
+fn heed_call(listener: &Listener, number: u32) -> bool {
     listener.called.load(Relaxed) == number + 1
         && listener.called.compare_exchange(number + 1, 0, SeqCst, SeqCst).is_ok()
 }

@@ -3,6 +3,7 @@
 //! After that the slot is the daemon's and must not be touched.
 
 use crate::clock::now;
+use crate::ending;
 use crate::epoll;
 use crate::errno::Answer;
 use crate::family::{self, Family};
@@ -158,6 +159,7 @@ const LAST_TURNS: Duration = Duration::from_millis(100);
 /// of a process that is killed: its connections are reset.
 pub fn everything() {
     let Some(family) = family::joined() else { return };
+    ending::begin();
     let _inside = gate::pass();
     let deadline = now() + LAST_TURNS;
     for (_, entry) in table::within(0, u32::MAX) {

@@ -74,54 +74,13 @@ pub unsafe fn connect(
             }
         }
     }
-    // Who is IPv6's alone does not look at the rest of such an address.
     // SAFETY: as the caller promises.
-    let is_plain = unsafe { address::is_of(libc::AF_INET, addr, len) };
-    if is_plain && socket.is(shape::INET6) && socket.settings.has_flag(flag::ONLY_INET6) {
-        return Err(libc::EAFNOSUPPORT);
-    }
-    // SAFETY: as the caller promises.
-    let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {
-        Ok(peer) if socket.is(shape::DATAGRAM) && socket.is_served() => {
-            address::of_itself(peer, local(socket)?.ip().to_canonical())
-        }
-        Ok(peer) => plain(peer),
-        // AF_UNSPEC dissolves a datagram socket's association.
-        Err(_) if nobody && socket.is_served() => ANY,
-        Err(errno) if socket.is_served() => return Err(errno),
-        Err(_) => return Ok(Server::Linux),
-    };
-    if !socket.is(shape::DATAGRAM) && (groups::is_broadcast(peer) || peer.ip().is_multicast()) {
-        return Err(libc::ENETUNREACH);
-    }
-    if socket.settings.has_flag(flag::ONLY_INET6) && peer.is_ipv4() && peer != ANY {
-        return Err(libc::ENETUNREACH);
-    }
-    if socket.is(shape::DATAGRAM) && socket.is_served() {
-        if !datagram_io::may_send_to(socket, peer) {
-            return Err(libc::EACCES);
-        }
-        datagram_io::speaks_its_ip(socket, peer)?;
-    }
+    let Some(peer) = (unsafe { peer_of(socket, addr, len, nobody) })? else { return Ok(Server::Linux) };
     let bound = socket.is_served().then(|| socket.name());
     if bound.is_none() && !join(socket)? {
         return Ok(Server::Linux);
     }
-    let may_claim = bound.is_none() && socket.kind() == Kind::Stream;
-    let claimed = may_claim.then(|| spares::claim(peer)).flatten();
-    let reply = match claimed {
-        Some((slot, generation)) => Reply::Socket { slot, generation },
-        None => {
-            // What was told of an earlier connection is past once there is another.
-            let earlier = socket.slot().ok().filter(|_| socket.kind() == Kind::Stream);
-            let error = earlier.and_then(state::take_error);
-            let reply = asked(&connection(socket, socket.kind(), bound, peer), peer);
-            if let (Err(_), Some(slot), Some(error)) = (&reply, earlier, error) {
-                state::put_error(slot, error);
-            }
-            reply?
-        }
-    };
+    let (reply, claimed) = ask_to_connect(socket, bound, peer)?;
     if bound.is_some() && reply == Reply::NotOurs {
         if socket.is(shape::DATAGRAM) {
             // Bound here, so it cannot reach what is Linux's alone.
@@ -135,7 +94,7 @@ pub unsafe fn connect(
         None => decided(socket, reply, role_of(socket)),
         Some(_) => Ok(Server::Silk),
     };
-    if let Some((slot, _)) = claimed {
+    if let Some(slot) = claimed {
         spares::connect(slot);
     }
     let server = server?;
@@ -143,12 +102,7 @@ pub unsafe fn connect(
         return Ok(server);
     }
     if socket.kind() == Kind::Datagram {
-        let bit = shape::CONNECTED;
-        if peer == ANY {
-            socket.shape.fetch_and(!bit, Relaxed)
-        } else {
-            socket.shape.fetch_or(bit, Relaxed)
-        };
+        note_peer(socket, peer);
         return Ok(Server::Silk);
     }
     let found = Found::now(socket);
@@ -159,6 +113,77 @@ pub unsafe fn connect(
     }
     finish(&found)?;
     Ok(Server::Silk)
+}
+
+/// Whom a socket is to be connected with; [`ANY`]: with nobody any more. `None`: the address is for Linux to judge.
+///
+/// # Safety
+/// As [`address::parse`].
+unsafe fn peer_of(
+    socket: &Socket,
+    addr: *const sockaddr,
+    len: socklen_t,
+    nobody: bool,
+) -> Answer<Option<SocketAddr>> {
+    // Who is IPv6's alone does not look at the rest of such an address.
+    // SAFETY: as the caller promises.
+    let is_plain = unsafe { address::is_of(libc::AF_INET, addr, len) };
+    if is_plain && socket.is(shape::INET6) && socket.settings.has_flag(flag::ONLY_INET6) {
+        return Err(libc::EAFNOSUPPORT);
+    }
+    let (is_datagram, is_served) = (socket.is(shape::DATAGRAM), socket.is_served());
+    // SAFETY: as the caller promises.
+    let peer = match unsafe { named(socket, addr, len, is_datagram) } {
+        Ok(peer) if is_datagram && is_served => address::of_itself(peer, local(socket)?.ip().to_canonical()),
+        Ok(peer) => plain(peer),
+        // AF_UNSPEC dissolves a datagram socket's association.
+        Err(_) if nobody && is_served => ANY,
+        Err(errno) if is_served => return Err(errno),
+        Err(_) => return Ok(None),
+    };
+    if !is_datagram && (groups::is_broadcast(peer) || peer.ip().is_multicast()) {
+        return Err(libc::ENETUNREACH);
+    }
+    if socket.settings.has_flag(flag::ONLY_INET6) && peer.is_ipv4() && peer != ANY {
+        return Err(libc::ENETUNREACH);
+    }
+    if is_datagram && is_served {
+        if !datagram_io::may_send_to(socket, peer) {
+            return Err(libc::EACCES);
+        }
+        datagram_io::speaks_its_ip(socket, peer)?;
+    }
+    Ok(Some(peer))
+}
+
+/// What the daemon answers, and the slot of the spare connection that was taken instead of asking it.
+fn ask_to_connect(
+    socket: &Socket,
+    bound: Option<(u32, u32)>,
+    peer: SocketAddr,
+) -> Answer<(Reply, Option<u32>)> {
+    let may_claim = bound.is_none() && socket.kind() == Kind::Stream;
+    if let Some((slot, generation)) = may_claim.then(|| spares::claim(peer)).flatten() {
+        return Ok((Reply::Socket { slot, generation }, Some(slot)));
+    }
+    // What was told of an earlier connection is past once there is another.
+    let earlier = socket.slot().ok().filter(|_| socket.kind() == Kind::Stream);
+    let error = earlier.and_then(state::take_error);
+    let reply = asked(&connection(socket, socket.kind(), bound, peer), peer);
+    if let (Err(_), Some(slot), Some(error)) = (&reply, earlier, error) {
+        state::put_error(slot, error);
+    }
+    Ok((reply?, None))
+}
+
+/// A datagram socket has a peer now, or none any more.
+fn note_peer(socket: &Socket, peer: SocketAddr) {
+    let bit = shape::CONNECTED;
+    if peer == ANY {
+        socket.shape.fetch_and(!bit, Relaxed);
+    } else {
+        socket.shape.fetch_or(bit, Relaxed);
+    }
 }
 
 /// The daemon's answer to a request to connect; what comes along with it is kept for later ones.

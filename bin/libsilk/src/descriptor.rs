@@ -218,7 +218,7 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::state as stage;
+    use crate::socket::stage;
 
     /// A number that nobody has.
     const NUMBER: c_int = 60_000;

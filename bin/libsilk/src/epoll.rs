@@ -33,6 +33,7 @@ impl Epoll {
         if self.descriptors.load(Ordering::Acquire) == 1 {
             inner.as_mut().into_iter().for_each(|inner| inner.clear());
             self.number.store(-1, Ordering::Release);
+            self.uses.fetch_add(1, Ordering::SeqCst);
         } else if self.number.load(Ordering::Acquire) == fd {
             let is_it = |entry: &Entry| matches!(entry, Entry::Epoll(set) if std::ptr::eq(*set, self));
             let other = table::within(0, u32::MAX).find(|(_, entry)| is_it(entry));
@@ -108,7 +109,6 @@ pub fn create(flags: c_int) -> Answer<c_int> {
     if let Some(set) = epoll_set::claim() {
         set.number.store(fd, Ordering::Release);
         set.change(Inner::clear);
-        set.sleepers.store(0, Ordering::Release);
         set.watched.store(false, Ordering::Release);
         set.nested.store(0, Ordering::Release);
         if !table::put(fd, Entry::Epoll(set)) {

@@ -15,6 +15,8 @@ static BELOW: AtomicU32 = AtomicU32::new(0);
 pub struct Epoll {
     /// How many name it.
     pub descriptors: AtomicU32,
+    /// How many sets it has been, that were closed.
+    pub uses: AtomicU32,
     /// The descriptor it was made with.
     pub number: AtomicI32,
     /// Threads that sleep in it.
@@ -36,6 +38,7 @@ impl Epoll {
     const fn new() -> Self {
         Self {
             descriptors: AtomicU32::new(0),
+            uses: AtomicU32::new(0),
             number: AtomicI32::new(-1),
             sleepers: AtomicU32::new(0),
             watched: AtomicBool::new(false),
@@ -56,6 +59,11 @@ impl Epoll {
     pub fn add_descriptor_if_any(&self) -> bool {
         let more = |count: u32| (count > 0).then_some(count + 1);
         self.descriptors.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
+    }
+
+    /// Whether it is still the set that it was at its use of that number.
+    pub fn is_still(&self, uses: u32) -> bool {
+        self.is_used() && self.uses.load(Ordering::SeqCst) == uses
     }
 
     /// Whether any descriptor names it.
@@ -83,7 +91,10 @@ pub fn used() -> impl Iterator<Item = &'static Epoll> {
 pub fn claim() -> Option<&'static Epoll> {
     let is_free =
         |set: &&Epoll| set.descriptors.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-    TABLE.iter().find(is_free).inspect(|set| {
+    // Rather not one that a thread still sleeps in, which has not noticed that it was closed, or never will: it was cancelled there.
+    let is_empty = |set: &&Epoll| set.sleepers.load(Ordering::SeqCst) == 0 && is_free(set);
+    TABLE.iter().find(is_empty).or_else(|| TABLE.iter().find(is_free)).inspect(|set| {
+        set.sleepers.store(0, Ordering::SeqCst);
         BELOW.fetch_max(set.index() + 1, Ordering::AcqRel);
     })
 }

@@ -100,9 +100,18 @@ pub unsafe fn wait(
     let at_once = limit == Some(Duration::ZERO);
     let deadline = if at_once { Deadline::NEVER } else { Deadline::after(limit) };
     let mut held = Held::default();
+    let (uses, mut has_slept) = (set.uses.load(SeqCst), false);
     loop {
         epoll_watch::show_nested(set);
         let mut inner = set.lock();
+        if !set.is_still(uses) {
+            drop(inner);
+            return match (out.filled, has_slept) {
+                (0, false) => Err(libc::EBADF),
+                (0, true) => outlast(deadline, &mut held, mask),
+                (filled, _) => Ok(c_int::try_from(filled).unwrap_or(c_int::MAX)),
+            };
+        }
         if inner.has_ours() {
             epoll_place::ensure_bell(set, &mut inner, epfd);
         }
@@ -129,8 +138,19 @@ pub unsafe fn wait(
         if inner.has_ours() && !inner.has_bell() {
             nap = nap.min(WITHOUT_BELL);
         }
-        sleep(set, inner, &mut out, epfd, nap, held.mask(mask))?;
+        has_slept = true;
+        sleep((set, uses), inner, &mut out, epfd, nap, held.mask(mask))?;
     }
+}
+
+/// The set was closed while this slept: nothing more is told of it, least of all of another that has its place by now, and the call
+/// lasts for as long as it was to.
+fn outlast(deadline: Deadline, held: &mut Held, mask: *const sigset_t) -> Answer<c_int> {
+    while let Some(nap) = deadline.nap() {
+        held.before_sleep(deadline.outlasts(nap));
+        poll::in_kernel(&mut [], Some(nap), held.mask(mask))?;
+    }
+    Ok(0)
 }
 
 /// Other threads that sleep in the set, or watch it, are told of what this one leaves to them.
@@ -148,7 +168,7 @@ fn leave_rest(set: &Epoll, inner: &mut Inner) {
 
 /// Sleeps in the kernel, unless something changed just before.
 fn sleep(
-    set: &Epoll,
+    (set, uses): (&Epoll, u32),
     inner: Guard<'_, Inner>,
     out: &mut Output,
     epfd: c_int,
@@ -169,6 +189,9 @@ fn sleep(
     drop(inner);
     let result = nap_in(set, out, bed, nap, mask);
     let mut inner = set.inner.lock();
+    if !set.is_still(uses) {
+        return result.map(drop);
+    }
     let is_last = set.sleepers.fetch_sub(1, SeqCst) == 1;
     if let Some(bell) = inner.own_bell() {
         if is_public {

@@ -27,12 +27,12 @@ fn number(socket: &Socket) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::{self, Role, state};
+    use crate::socket::{self, Role, stage};
     use std::collections::BTreeSet;
 
     #[test]
     fn every_use_of_every_slot_has_its_own_which_is_no_kernels_and_exact_as_a_float() {
-        let socket = socket::make(state::UNDECIDED, shape::ACCEPTED, 0).unwrap();
+        let socket = socket::make(stage::UNDECIDED, shape::ACCEPTED, 0).unwrap();
         let edges = [0, 1, u32::MAX];
         let all: Vec<u64> = edges
             .iter()

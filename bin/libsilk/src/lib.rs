@@ -47,6 +47,7 @@ mod cursor;
 mod datagram_io;
 mod descriptor;
 mod disconnect;
+mod ending;
 mod environment;
 mod epoll;
 mod epoll_apart;

@@ -160,11 +160,11 @@ pub fn begin_anew() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::{self, state};
+    use crate::socket::{self, stage};
 
     #[test]
     fn who_has_forked_in_the_middle_of_a_wait_is_called_the_next_time() {
-        let socket = socket::make(state::UNDECIDED, shape::DATAGRAM, 0).expect("a record");
+        let socket = socket::make(stage::UNDECIDED, shape::DATAGRAM, 0).expect("a record");
         let is_called = |call: &Call| {
             let mut look = libc::pollfd { fd: call.descriptor(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one pollfd, no waiting.

@@ -14,7 +14,7 @@ use crate::server::{Server, decided, is_linuxs, join, role_of};
 use crate::settings::flag;
 use crate::shared::Alteration;
 use crate::shutdown;
-use crate::socket::{self, Role, Socket, shape, state as stage};
+use crate::socket::{self, Role, Socket, shape, stage};
 use crate::state;
 use libc::{sockaddr, socklen_t};
 use silk_control::{PF_SCOUT, Request};

@@ -2,6 +2,7 @@
 //! ([`shared`]). A signal's handler that comes in the middle of its own thread's turn goes on without one; one that leaves that
 //! turn by `siglongjmp` ends it.
 
+use crate::ending;
 use crate::errno::Answer;
 use crate::family;
 use crate::lock::Turn;
@@ -95,7 +96,12 @@ pub fn while_it_lasts<T>(socket: Found, wait: impl FnOnce(&'static Socket) -> T)
     let before = socket.name();
     let turns = wait(socket.record());
     let lasts = socket.is_still_it() && socket.name() == before && socket.is_served();
-    if lasts { Ok(turns) } else { Err(libc::EBADF) }
+    if lasts {
+        return Ok(turns);
+    }
+    drop(turns);
+    ending::heed();
+    Err(libc::EBADF)
 }
 
 impl OwnTurn<'_> {

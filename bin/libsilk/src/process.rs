@@ -4,6 +4,7 @@
 //! `forkpty`, and we do for a child that is made by the system call; `vfork` is made a `fork`, since the
 //! child of a real one would write to its parent's tables.
 
+use crate::ending;
 use crate::epoll;
 use crate::errno::{self, Answer, check};
 use crate::family;
@@ -195,6 +196,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     lock::ask_who_i_am();
     last_thread::begin();
+    ending::forget();
     LOCKS.iter().for_each(|lock| lock().force_open());
     epoll::force_open_all();
     socket::used().iter().for_each(Socket::open_locks);

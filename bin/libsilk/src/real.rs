@@ -9,7 +9,7 @@ use libc::{
     c_char, c_int, c_long, c_uint, c_ulong, c_void, epoll_event, fd_set, gid_t, iovec, mmsghdr, mode_t,
     msghdr, nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t as Actions,
     posix_spawnattr_t as Attributes, rlimit, sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr,
-    socklen_t, ssize_t, timespec, timeval, uid_t,
+    socklen_t, ssize_t, termios, timespec, timeval, uid_t, winsize,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -155,6 +155,7 @@ real! {
     fn posix_spawn_file_actions_addfchdir_np(object: *mut Actions, fd: c_int) -> c_int;
     fn posix_spawn_file_actions_addtcsetpgrp_np(object: *mut Actions, fd: c_int) -> c_int;
     fn fork() -> pid_t;
+    fn openpty(master: *mut c_int, slave: *mut c_int, name: *mut c_char, settings: *const termios, size: *const winsize) -> c_int;
     fn _Fork() -> pid_t;
     fn clone(run: Option<extern "C" fn(*mut c_void) -> c_int>, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent: *mut pid_t, tls: *mut c_void, child: *mut pid_t) -> c_int;
     fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;

@@ -1,7 +1,7 @@
 //! A socket in words: what a process leaves to its next image, or gives to the process that it passes the socket to.
 
 use crate::settings;
-use crate::socket::{self, Role, Socket, state as stage};
+use crate::socket::{self, Role, Socket, stage};
 use silk_stream::SHARED_WORDS;
 use std::sync::atomic::Ordering::Relaxed;
 

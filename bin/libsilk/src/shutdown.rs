@@ -67,6 +67,11 @@ pub fn shutdown(found: Found, how: c_int) -> Answer<()> {
     if idle {
         // As in Linux it counts all the same, and ends what waits there.
         note_shut(socket, alteration, bits);
+        if socket.role() == Role::Datagram
+            && let Some(family) = family::joined()
+        {
+            family.request(socket.name().0, slot, requests(bits));
+        }
         wake_who_waits(socket, slot);
         return Err(libc::ENOTCONN);
     }
@@ -91,9 +96,8 @@ pub fn shutdown(found: Found, how: c_int) -> Answer<()> {
     }
     let family = family::joined().ok_or(libc::ENOTCONN)?;
     note_shut(socket, alteration, bits);
-    if socket.role() == Role::Stream {
-        family.request(socket.name().0, slot, requests(bits));
-    }
+    // Of datagrams nothing changes, but who watches the socket beside others' is woken.
+    family.request(socket.name().0, slot, requests(bits));
     drop(turn);
     wake_who_waits(socket, slot);
     Ok(())

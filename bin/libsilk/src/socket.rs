@@ -31,7 +31,7 @@ static FRESH: AtomicU32 = AtomicU32::new(0);
 static SERVED: AtomicBool = AtomicBool::new(false);
 
 /// How far a socket has come.
-pub mod state {
+pub mod stage {
     /// The record is free.
     pub const FREE: u32 = 0;
     /// Neither bound nor connected: whose it is will be decided then.
@@ -85,7 +85,7 @@ pub struct Socket {
     /// How many sockets it has been the record of.
     uses: AtomicU32,
     descriptors: AtomicU32,
-    state: AtomicU32,
+    stage: AtomicU32,
     /// Bits of [`shape`].
     pub shape: AtomicU32,
     slot: AtomicU32,
@@ -134,7 +134,7 @@ impl Socket {
             next: AtomicU32::new(0),
             uses: AtomicU32::new(0),
             descriptors: AtomicU32::new(0),
-            state: AtomicU32::new(state::FREE),
+            stage: AtomicU32::new(stage::FREE),
             shape: AtomicU32::new(0),
             slot: AtomicU32::new(0),
             generation: AtomicU32::new(0),
@@ -172,31 +172,31 @@ impl Socket {
         (offset / size_of::<Self>()) as u32
     }
 
-    /// How far it has come: one of [`state`].
-    pub fn state(&self) -> u32 {
-        self.state.load(Ordering::Acquire)
+    /// How far it has come: one of [`stage`].
+    pub fn stage(&self) -> u32 {
+        self.stage.load(Ordering::Acquire)
     }
 
     /// Whether silk serves it.
     #[inline]
     pub fn is_served(&self) -> bool {
-        self.state() == state::SERVED
+        self.stage() == stage::SERVED
     }
 
     /// Whether nobody serves it yet.
     pub fn is_undecided(&self) -> bool {
-        self.state() == state::UNDECIDED
+        self.stage() == stage::UNDECIDED
     }
 
     /// Whether silk serves it, or may come to: by one look, since another thread may just be naming it, and who asked for the one and
     /// then for the other could miss both.
     pub fn may_be_silks(&self) -> bool {
-        matches!(self.state(), state::SERVED | state::UNDECIDED)
+        matches!(self.stage(), stage::SERVED | stage::UNDECIDED)
     }
 
     /// The word that says who serves it, as it is now, to sleep on until that is decided.
     pub fn server(&self) -> (&AtomicU32, u32) {
-        (&self.state, self.state())
+        (&self.stage, self.stage())
     }
 
     /// From now on silk serves it with this slot.
@@ -205,12 +205,12 @@ impl Socket {
         self.generation.store(generation, Ordering::Relaxed);
         self.set_role(role);
         SERVED.store(true, Ordering::Relaxed);
-        self.state.store(state::SERVED, Ordering::Release);
+        self.stage.store(stage::SERVED, Ordering::Release);
     }
 
     /// From now on Linux serves it.
     pub fn leave_to_linux(&self) {
-        self.state.store(state::LINUX, Ordering::Release);
+        self.stage.store(stage::LINUX, Ordering::Release);
     }
 
     /// What it does.
@@ -281,7 +281,7 @@ impl Socket {
 
     /// Gives the record back. No descriptor may name it any more.
     pub fn free(&self) {
-        self.state.store(state::FREE, Ordering::Release);
+        self.stage.store(stage::FREE, Ordering::Release);
         let mine = u64::from(self.index()) + 1;
         let mut free = FREE.load(Ordering::Acquire);
         loop {
@@ -353,8 +353,8 @@ pub fn used() -> &'static [Socket] {
     SLAB.get(..end).unwrap_or_default()
 }
 
-/// A new record with one descriptor, in `state`; `None` when there are too many.
-pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
+/// A new record with one descriptor, at `stage`; `None` when there are too many.
+pub fn make(stage: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     let socket = reused().or_else(fresh)?;
     socket.uses.fetch_add(1, Ordering::AcqRel);
     socket.descriptors.store(1, Ordering::Relaxed);
@@ -379,7 +379,7 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.reading.force_open();
     socket.writing.force_open();
     socket.cursor.reset();
-    socket.state.store(state, Ordering::Release);
+    socket.stage.store(stage, Ordering::Release);
     Some(socket)
 }
 
@@ -409,26 +409,26 @@ mod tests {
 
     #[test]
     fn a_record_is_given_out_once_and_again_after_it_was_freed() {
-        let made: Vec<_> = (0..3).filter_map(|_| make(state::UNDECIDED, 0, 0)).collect();
+        let made: Vec<_> = (0..3).filter_map(|_| make(stage::UNDECIDED, 0, 0)).collect();
         let mut places: Vec<_> = made.iter().map(|s| s.index()).collect();
         places.sort_unstable();
         places.dedup();
         assert_eq!(places.len(), 3);
         made.iter().for_each(|s| s.free());
-        assert!(made.iter().all(|s| s.state() == state::FREE));
+        assert!(made.iter().all(|s| s.stage() == stage::FREE));
         let again =
-            make(state::LINUX, shape::DATAGRAM, 0).map(|s| (s.state(), s.kind(), s.drop_descriptor()));
-        assert_eq!(again, Some((state::LINUX, Kind::Datagram, true)));
+            make(stage::LINUX, shape::DATAGRAM, 0).map(|s| (s.stage(), s.kind(), s.drop_descriptor()));
+        assert_eq!(again, Some((stage::LINUX, Kind::Datagram, true)));
     }
 
     #[test]
     fn a_record_tells_one_socket_from_the_next() {
-        let first = make(state::UNDECIDED, 0, 0).expect("a record");
+        let first = make(stage::UNDECIDED, 0, 0).expect("a record");
         let found = Found::now(first);
         assert!(found.is_still_it());
         first.free();
         // Others may take records meanwhile; whoever has this one is another socket.
-        let others: Vec<_> = (0..8).filter_map(|_| make(state::UNDECIDED, 0, 0)).collect();
+        let others: Vec<_> = (0..8).filter_map(|_| make(stage::UNDECIDED, 0, 0)).collect();
         assert!(others.iter().all(|other| other.index() != first.index() || !found.is_still_it()));
         others.iter().for_each(|other| other.free());
     }

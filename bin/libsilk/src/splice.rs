@@ -30,6 +30,10 @@ pub fn send(socket: &Found, pipe: c_int, at: [bool; 2], count: usize, flags: c_u
     let is_dry = Cell::new(false);
     loop {
         let want = count.min(held(pipe, waits)?);
+        if want == 0 {
+            // At the pipe's end nothing is asked of the socket.
+            return Ok(0);
+        }
         is_dry.set(false);
         let portion = stream_io::portion(|| true);
         let sent = stream_io::send_with(

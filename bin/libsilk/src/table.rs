@@ -3,6 +3,7 @@
 //! The table must never hold on to a number the program has closed: everything that closes
 //! or replaces descriptors passes through here.
 
+use crate::ending;
 use crate::epoll_set::{self, Epoll};
 use crate::numbers::{self, EPOLL, INDEX, INTERNAL, SOCKET};
 use crate::shared;
@@ -63,7 +64,13 @@ pub fn socket(fd: c_int) -> Option<&'static Socket> {
 /// The socket behind `fd` if silk serves it.
 #[inline]
 pub fn served(fd: c_int) -> Option<Found> {
-    found(fd).filter(|socket| socket.is_served()).inspect(|socket| shared::catch_up(socket))
+    let found = found(fd)?;
+    if found.is_served() {
+        shared::catch_up(&found);
+        return Some(found);
+    }
+    ending::heed();
+    None
 }
 
 /// The socket behind `fd`, decided or not, for a call that is to be about no other.

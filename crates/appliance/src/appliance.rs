@@ -310,11 +310,11 @@ impl Appliance {
             }
             Request::Resolve { address, .. } => self.wanted.push(address),
             Request::Wake(id) => {
-                self.core.paths.report(id, now, &mut self.core.port, silk_path::Report::Resolved);
+                self.core.report(id, silk_path::Report::Resolved, now);
             }
             Request::Report { udp, local, remote, report, .. } => {
                 if let Some(id) = self.flow(udp, local, remote) {
-                    self.core.paths.report(id, now, &mut self.core.port, report);
+                    self.core.report(id, report, now);
                 }
             }
             Request::Arrived { device, mut frame, checksum } => {

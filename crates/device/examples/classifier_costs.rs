@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant as Clock;
 
 use silk_device::xdp;
-use silk_path::classify::{Domains, Filter, Flow, Found, Framed, Owned, Protocol, Refused, Verdict, layout};
+use silk_path::classify::{Belongs, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Refused, layout};
 
 const ROUNDS: usize = 31;
 const TIMES: u32 = 200_000;
@@ -58,7 +58,7 @@ fn main() {
             ("UDP with a filter, wanted", frame(17, 2, 3)),
             ("UDP with a filter, discarded", frame(17, 2, 4)),
         ];
-        assert_eq!(tables.classify(&cases[3].1), Verdict::Discard { domain: 0, index: 2 });
+        assert_eq!(tables.classify(&cases[3].1), Belongs::Discard { domain: 0, index: 2 });
         println!("{:<52} {:>8} {:>8} {:>8}", "ns per packet", "median", "min", "max");
         let both = |cases: &[(&str, Vec<u8>)]| {
             report("XDP program", cases, |frame| {
@@ -84,7 +84,7 @@ fn main() {
         tables.refuse(&some(own + 1)).unwrap();
         both(&[("TCP of a stranger, 16 384 others are refused", stranger.clone())]);
         tables.refuse(&some(own)).unwrap();
-        assert_eq!(tables.classify(&stranger), Verdict::Refuse { domain: 0 });
+        assert_eq!(tables.classify(&stranger), Belongs::Refuse { domain: 0 });
         both(&[("TCP of one of 16 384 who are refused", stranger)]);
     });
 }

@@ -12,7 +12,7 @@ use proptest::test_runner::TestRunner;
 use silk_device::xdp::{self, Mode, Tried};
 use silk_path::Endpoint;
 use silk_path::classify::{
-    Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Refused, Tables, Verdict, layout,
+    Belongs, Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Refused, Tables, layout,
 };
 
 /// Few values, so that packets, flows, ports and rules meet often.
@@ -440,24 +440,24 @@ fn prepare(shared: &silk_device::Tables, seed: u64, vlans: [u16; layout::DEVICES
 
 /// The program's answer in the words of the other; `None` is a discard, of which it says nothing
 /// more.
-fn verdict(tried: Tried) -> Option<Verdict> {
+fn belongs(tried: Tried) -> Option<Belongs> {
     match tried {
-        Tried::Pass => Some(Verdict::Pass),
+        Tried::Pass => Some(Belongs::Pass),
         Tried::Discarded => None,
         Tried::Taken { hint } => {
-            let verdict = Verdict::from_hint(hint).expect("what it takes, it says why");
+            let belongs = Belongs::from_hint(hint).expect("what it takes, it says why");
             let path = hint & layout::VALUE_VALID != 0;
-            assert_eq!(path, matches!(verdict, Verdict::Path { .. }), "only a path's word is a flow's value");
-            Some(verdict)
+            assert_eq!(path, matches!(belongs, Belongs::Path { .. }), "only a path's word is a flow's value");
+            Some(belongs)
         }
     }
 }
 
 /// What is counted of the path of a packet, where it has one, or of its domain's refused ones.
-fn counted(device: &xdp::Device, tables: &Tables, verdict: Verdict) -> Option<u64> {
-    match verdict {
-        Verdict::Refuse { domain } => Some(device.counts(domain.into()).refused),
-        Verdict::Path { domain, index } | Verdict::Discard { domain, index } => {
+fn counted(device: &xdp::Device, tables: &Tables, belongs: Belongs) -> Option<u64> {
+    match belongs {
+        Belongs::Refuse { domain } => Some(device.counts(domain.into()).refused),
+        Belongs::Path { domain, index } | Belongs::Discard { domain, index } => {
             Some(tables.discarded(Found { domain, index }))
         }
         _ => None,
@@ -531,13 +531,13 @@ fn agree(mode: Mode, interfaces: &'static [&'static str], cases: u32, least: u32
                         }
                         let expected = tables.classify_over(&frame, over as u8);
                         let kind = match expected {
-                            Verdict::Path { .. } => 0,
-                            Verdict::Listen { .. } => 1,
-                            Verdict::Fragment { .. } => 2,
-                            Verdict::Control { .. } => 3,
-                            Verdict::Pass => 4,
-                            Verdict::Discard { .. } => 5,
-                            Verdict::Refuse { .. } => 6,
+                            Belongs::Path { .. } => 0,
+                            Belongs::Listen { .. } => 1,
+                            Belongs::Fragment { .. } => 2,
+                            Belongs::Control { .. } => 3,
+                            Belongs::Pass => 4,
+                            Belongs::Discard { .. } => 5,
+                            Belongs::Refuse { .. } => 6,
                         };
                         seen_ref.borrow_mut().0[six][kind] += 1;
                         seen_ref.borrow_mut().1[kind] += u32::from(frame[12..14] == [0x81, 0]);
@@ -546,10 +546,10 @@ fn agree(mode: Mode, interfaces: &'static [&'static str], cases: u32, least: u32
                         let counted =
                             counted(&device, &tables, expected).map(|after| after - before.unwrap_or(0));
                         let (expected, once) = match expected {
-                            Verdict::Discard { .. } | Verdict::Refuse { .. } => (None, Some(1)),
+                            Belongs::Discard { .. } | Belongs::Refuse { .. } => (None, Some(1)),
                             other => (Some(other), before.map(|_| 0)),
                         };
-                        prop_assert_eq!((verdict(tried), counted), (expected, once), "frame {:x?}", frame);
+                        prop_assert_eq!((belongs(tried), counted), (expected, once), "frame {:x?}", frame);
                     }
                     Ok(())
                 },

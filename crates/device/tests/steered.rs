@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::{End, Steered, packet, tap};
-use silk_path::classify::{ClassRule, Domains, Flow, Found, Owned, Protocol, Verdict, layout};
+use silk_path::classify::{Belongs, ClassRule, Domains, Flow, Found, Owned, Protocol, layout};
 
 const DOMAINS: u32 = 3;
 
@@ -91,7 +91,7 @@ fn every_domain_gets_its_own(mut linux: End, mut ours: Steered, tag: u16) {
     };
 
     let packet = rig::datagram(b"whose?");
-    assert_eq!(tables.classify(&rig::on_vlan(&packet, vlan)), Verdict::Pass);
+    assert_eq!(tables.classify(&rig::on_vlan(&packet, vlan)), Belongs::Pass);
     assert_eq!(domain_of(&packet), [0], "nobody's go to the control domain");
     tables.own_port(Protocol::Udp, None, PORT);
     assert_eq!(domain_of(&packet), [1], "a class rule");

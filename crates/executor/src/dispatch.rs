@@ -9,9 +9,10 @@ use silk_device::{Frame, Receive};
 use silk_instant::Instant;
 use silk_modules::arp::Arp;
 use silk_modules::nd::Nd;
-use silk_path::classify::{Found, Tables, Verdict};
+use silk_path::classify::{Belongs, Found, Tables};
 use silk_path::{
-    Checksum, DropReason, DropTotals, Message, Meta, Outcome, PathId, Paths, Port, Statement, Station, Ticket,
+    Bell, Checksum, DropReason, DropTotals, Message, Meta, Outcome, PathId, Paths, Port, Report, Statement,
+    Station, Ticket,
 };
 use silk_sched::{Member, Policy};
 use silk_wire::MacAddr;
@@ -22,7 +23,7 @@ use std::time::Duration;
 pub const BATCH: usize = 64;
 
 /// Who says which path a frame is for that the device with this number has not classified.
-pub type Classify = fn(&Paths, &Tables, &[u8], u8) -> Verdict;
+pub type Classify = fn(&Paths, &Tables, &[u8], u8) -> Belongs;
 
 /// The paths with what they run on. `P` is the world around them.
 pub struct Dispatch<P> {
@@ -75,6 +76,16 @@ impl<P: Port> Dispatch<P> {
         }
     }
 
+    /// Rings a bell at the top of the path. Whether the path is there.
+    pub fn bell(&mut self, id: PathId, bell: Bell, now: Instant) -> bool {
+        self.paths.bell(id, now, &mut self.port, bell)
+    }
+
+    /// Tells the path, from the top down, what the network said. Whether it is there.
+    pub fn report(&mut self, id: PathId, report: Report, now: Instant) -> bool {
+        self.paths.report(id, now, &mut self.port, report)
+    }
+
     /// Takes a batch of frames to the input queues of their paths. How many there were.
     pub fn receive(&mut self, now: Instant) -> usize {
         let mut frames = std::mem::take(&mut self.frames);
@@ -107,7 +118,7 @@ impl<P: Port> Dispatch<P> {
             return;
         }
         let Some(bytes) = device.bytes(frame).get(frame.range()) else { return };
-        if (classify)(paths, tables, bytes, frame.device) == Verdict::Pass {
+        if (classify)(paths, tables, bytes, frame.device) == Belongs::Pass {
             refuse((paths, port), tables, (bytes, frame.device, checksum_of(frame)), now);
         }
     }
@@ -136,23 +147,23 @@ impl<P: Port> Dispatch<P> {
     fn place_of(&mut self, frame: Frame) -> Result<Option<PathId>, DropReason> {
         let bytes = self.device.bytes(frame).get(frame.range()).ok_or(DropReason::EthTruncated)?;
         let asked = || (self.classify)(&self.paths, &self.tables, bytes, frame.device);
-        let verdict = Verdict::from_hint(frame.path).unwrap_or_else(asked);
-        if let Verdict::Discard { domain, index } = verdict {
+        let belongs = Belongs::from_hint(frame.path).unwrap_or_else(asked);
+        if let Belongs::Discard { domain, index } = belongs {
             self.tables.count_discard(Found { domain, index });
             return Ok(None);
         }
-        if let Verdict::Refuse { .. } = verdict {
+        if let Belongs::Refuse { .. } = belongs {
             return Err(DropReason::Refused);
         }
-        if others_domain(self.itself, frame.device, verdict).is_some() {
+        if others_domain(self.itself, frame.device, belongs).is_some() {
             return Err(DropReason::NoPath);
         }
-        if let Some(path) = self.paths.target(bytes, verdict) {
+        if let Some(path) = self.paths.target(bytes, belongs) {
             return Ok(Some(path));
         }
         match stranger(bytes, frame.device, &self.tables) {
             DropReason::NoPath => {
-                answering(&self.paths, &self.tables, bytes, verdict).map(Some).ok_or(DropReason::NoPath)
+                answering(&self.paths, &self.tables, bytes, belongs).map(Some).ok_or(DropReason::NoPath)
             }
             reason => Err(reason),
         }
@@ -162,8 +173,8 @@ impl<P: Port> Dispatch<P> {
     pub fn home_of(&mut self, frame: Frame) -> Option<usize> {
         self.itself.filter(|(itself, _)| *itself == frame.device)?;
         let bytes = self.device.bytes(frame).get(frame.range())?;
-        let verdict = (self.classify)(&self.paths, &self.tables, bytes, frame.device);
-        others_domain(self.itself, frame.device, verdict).map(usize::from)
+        let belongs = (self.classify)(&self.paths, &self.tables, bytes, frame.device);
+        others_domain(self.itself, frame.device, belongs).map(usize::from)
     }
 
     /// Tells the policy that a path has work, unless the path says to hold it.
@@ -233,13 +244,13 @@ impl<P: Port> Dispatch<P> {
         checksum: Checksum,
         now: Instant,
     ) -> Option<(PathId, Outcome)> {
-        let verdict = (self.classify)(&self.paths, &self.tables, frame, device);
-        let target = self.paths.target(frame, verdict);
-        let Some(id) = target.or_else(|| answering(&self.paths, &self.tables, frame, verdict)) else {
-            if verdict == Verdict::Pass {
+        let belongs = (self.classify)(&self.paths, &self.tables, frame, device);
+        let target = self.paths.target(frame, belongs);
+        let Some(id) = target.or_else(|| answering(&self.paths, &self.tables, frame, belongs)) else {
+            if belongs == Belongs::Pass {
                 refuse((&mut self.paths, &mut self.port), &self.tables, (frame, device, checksum), now);
             }
-            let refused = matches!(verdict, Verdict::Refuse { .. });
+            let refused = matches!(belongs, Belongs::Refuse { .. });
             self.drops.count(if refused { DropReason::Refused } else { DropReason::NoPath });
             return None;
         };
@@ -287,7 +298,7 @@ impl<P: Port> Dispatch<P> {
 
 /// Whose a frame is that came over this device, if it came back by `itself` and is another domain's than ours. (What comes from outside is told
 /// apart before.)
-fn others_domain(itself: Option<(u8, u8)>, device: u8, verdict: Verdict) -> Option<u8> {
+fn others_domain(itself: Option<(u8, u8)>, device: u8, belongs: Belongs) -> Option<u8> {
     let (_, own) = itself.filter(|(itself, _)| *itself == device)?;
-    verdict.domain().filter(|domain| *domain != own)
+    belongs.domain().filter(|domain| *domain != own)
 }

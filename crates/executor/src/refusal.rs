@@ -5,14 +5,14 @@
 use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
 use silk_modules::ip::Ip;
-use silk_path::classify::{Protocol, Tables, Verdict};
+use silk_path::classify::{Belongs, Protocol, Tables};
 use silk_path::{Checksum, Parcel, PathId, Paths, Port};
 use silk_wire::icmp::Unreachable;
 use silk_wire::{eth, ipv4};
 
 /// The path that answers for a frame which is nobody's; `None`: none does, or it is to be left alone.
-pub(crate) fn answering(paths: &Paths, tables: &Tables, frame: &[u8], verdict: Verdict) -> Option<PathId> {
-    if verdict != Verdict::Pass || !tables.owned().icmp {
+pub(crate) fn answering(paths: &Paths, tables: &Tables, frame: &[u8], belongs: Belongs) -> Option<PathId> {
+    if belongs != Belongs::Pass || !tables.owned().icmp {
         return None;
     }
     let eth::Frame { header, kind, .. } = eth::frame(frame).ok()?;

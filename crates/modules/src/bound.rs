@@ -165,11 +165,11 @@ pub(crate) fn classify(tables: &Tables, protocol: Protocol, header: usize, view:
     view.remote.set_port(u16::from_be_bytes([a, b]));
     view.local.set_port(u16::from_be_bytes([c, d]));
     if view.group {
-        let verdict = tables.group_listener(view.local, view.remote.ip(), view.dscp);
-        return verdict.filter(|_| protocol == Protocol::Udp).map_or(Answer::Pass, Answer::Found);
+        let belongs = tables.group_listener(view.local, view.remote.ip(), view.dscp);
+        return belongs.filter(|_| protocol == Protocol::Udp).map_or(Answer::Pass, Answer::Found);
     }
     let flow = Between { protocol, local: view.local, remote: view.remote };
-    tables.verdict_for(&flow, view.dscp, view.bytes()).map_or(Answer::Pass, Answer::Found)
+    tables.whose(&flow, view.dscp, view.bytes()).map_or(Answer::Pass, Answer::Found)
 }
 
 #[cfg(test)]

@@ -137,8 +137,8 @@ impl Module for Icmp {
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
         let ours = view.local.ipv4();
-        let verdict = ours.and_then(|ours| self.tables.verdict_for_icmp(ours, view.bytes()));
-        verdict.map_or(Answer::Pass, Answer::Found)
+        let belongs = ours.and_then(|ours| self.tables.whose_icmp(ours, view.bytes()));
+        belongs.map_or(Answer::Pass, Answer::Found)
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {

@@ -76,8 +76,8 @@ impl Module for Icmp6 {
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
         let (ours, group) = (view.local.ipv6(), view.group);
-        let verdict = ours.and_then(|ours| self.tables.verdict_for_icmp6(ours, view.bytes(), group));
-        verdict.map_or(Answer::Pass, Answer::Found)
+        let belongs = ours.and_then(|ours| self.tables.whose_icmp6(ours, view.bytes(), group));
+        belongs.map_or(Answer::Pass, Answer::Found)
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {

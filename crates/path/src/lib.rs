@@ -18,8 +18,8 @@
 //! One thread owns one [`Paths`]. Everything it does is one of the calls below, each with the
 //! time and a [`Port`], each run to completion, none ever blocking:
 //!
-//! 1. **A frame arrives** with the classifier's verdict (the XDP program's hint through
-//!    [`classify::Verdict::from_hint`], else [`classify::Tables::classify`]).
+//! 1. **A frame arrives** with the classifier's word (the XDP program's hint through
+//!    [`classify::Belongs::from_hint`], else [`classify::Tables::classify`]).
 //!    [`Paths::target`] finds the path, [`Paths::enqueue`] puts a [`Ticket`] on its input
 //!    queue, which drops at once when full. When that made the path ready, [`Paths::wake`]
 //!    says how urgent it is, and the scheduling policy is told.
@@ -38,11 +38,11 @@
 //!
 //! ```
 //! # use silk_path::*;
-//! # use silk_path::classify::{Tables, Verdict};
+//! # use silk_path::classify::{Belongs, Tables};
 //! # use silk_instant::Instant;
 //! fn frame_arrived(paths: &mut Paths, tables: &Tables, port: &mut dyn Port, now: Instant, frame: &mut [u8], head: usize) {
-//!     let verdict = tables.classify(&frame[head..]);
-//!     let Some(path) = paths.target(&frame[head..], verdict) else { return };
+//!     let belongs = tables.classify(&frame[head..]);
+//!     let Some(path) = paths.target(&frame[head..], belongs) else { return };
 //!     let end = frame.len();
 //!     let mut message = Message::new(frame, head, end, Meta { arrival: now, ..Meta::default() });
 //!     if paths.up(path, now, port, &mut message) == Outcome::Handoff {

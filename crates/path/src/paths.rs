@@ -3,7 +3,7 @@
 //! brings the time and a [`Port`] and does afterwards what was requested.
 
 use crate::admit::{Classes, Refused};
-use crate::classify::{Verdict, spec};
+use crate::classify::{Belongs, spec};
 use crate::cx::{Env, Run};
 use crate::drive::{self, Outcome};
 use crate::id::{ModuleId, PathId};
@@ -98,10 +98,10 @@ impl Paths {
 
     /// The path of a frame that was classified: by its index, or by asking the modules whose
     /// paths take what has no exact entry.
-    pub fn target(&self, frame: &[u8], verdict: Verdict) -> Option<PathId> {
-        match verdict {
-            Verdict::Path { index, .. } => self.at(index),
-            Verdict::Discard { .. } | Verdict::Refuse { .. } | Verdict::Pass => None,
+    pub fn target(&self, frame: &[u8], belongs: Belongs) -> Option<PathId> {
+        match belongs {
+            Belongs::Path { index, .. } => self.at(index),
+            Belongs::Discard { .. } | Belongs::Refuse { .. } | Belongs::Pass => None,
             _ => self.taker(&Self::parcel(frame)?),
         }
     }

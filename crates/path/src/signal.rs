@@ -47,8 +47,6 @@ pub enum Bell {
     Wishes(Wishes),
     /// The service bits of the path's packets (`IP_TOS`).
     Service(u8),
-    /// The backlog of a listening path.
-    Backlog(u16),
     /// A listening path: seconds to wait for the first text of a connection
     /// (`TCP_DEFER_ACCEPT`), 0: none.
     DeferAccept(u32),

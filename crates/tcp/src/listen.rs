@@ -119,11 +119,6 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         &self.config
     }
 
-    /// Changes how many half-open connections there may be.
-    pub fn set_backlog(&mut self, backlog: usize) {
-        self.halves.set_capacity(backlog);
-    }
-
     /// How many connections are half-open.
     pub fn len(&self) -> usize {
         self.halves.len()
@@ -148,14 +143,14 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     pub fn on_segment(&mut self, now: Instant, key: K, seg: &Segment, admission: Admission) -> ListenAction {
         match self.halves.find(&key).and_then(|at| Some((at, self.halves.get(at)?.1))) {
             Some((at, half)) => match self.on_half_open(now, &half, seg, admission) {
-                Verdict::Act(action) => action,
-                Verdict::Keep(action, half) => {
+                Fate::Act(action) => action,
+                Fate::Keep(action, half) => {
                     if let Some(place) = self.halves.get_mut(at) {
                         *place = half;
                     }
                     action
                 }
-                Verdict::Remove(action) => {
+                Fate::Remove(action) => {
                     self.halves.remove(at);
                     action
                 }
@@ -257,7 +252,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
 
     /// Within the limit: two listeners that are made to answer each other would go on for as long as they wait.
     // RFC 5961 §7.
-    fn challenge(&self, now: Instant, half: &Half, why: DropReason) -> Verdict {
+    fn challenge(&self, now: Instant, half: &Half, why: DropReason) -> Fate {
         let mut after = *half;
         if !after.challenges.allow(now) {
             return dropped(why);
@@ -266,12 +261,12 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         let options = Options { timestamp: half.stamps.option(now), ..Options::default() };
         let (seq, ack, window) = (half.iss + 1, half.irs + 1, self.syn_window() >> shift);
         let header = Header { seq, ack, flags: Flags::ACK, window, urgent: 0, options };
-        Verdict::Keep(ListenAction::Challenge(why, header), after)
+        Fate::Keep(ListenAction::Challenge(why, header), after)
     }
 
     /// RFC 9293 §3.10.7.4 for SYN-RECEIVED.
     // RFC 9293 MUST-11.
-    fn on_half_open(&self, now: Instant, half: &Half, seg: &Segment, admission: Admission) -> Verdict {
+    fn on_half_open(&self, now: Instant, half: &Half, seg: &Segment, admission: Admission) -> Fate {
         if seg.flags.syn() && !seg.flags.ack() && !seg.flags.rst() && seg.seq == half.irs {
             // The same SYN again: our answer was lost.
             let mut half = half.answer_again();
@@ -280,30 +275,30 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             if let Some((value, _)) = seg.options.timestamp {
                 half.stamps.update(now, value, seg.seq, half.irs);
             }
-            return Verdict::Keep(ListenAction::Reply(self.syn_ack(now, &half)), half);
+            return Fate::Keep(ListenAction::Reply(self.syn_ack(now, &half)), half);
         }
         if let Some(refused) = self.refuse(now, half, seg) {
             return refused;
         }
         if seg.ack != half.iss + 1 {
             let reset = reset_for(seg);
-            return Verdict::Act(
+            return Fate::Act(
                 reset.map_or(ListenAction::Drop(DropReason::BadHandshake), ListenAction::Reset),
             );
         }
         if admission.accept_queue_full {
-            return Verdict::Act(DROP_FULL);
+            return Fate::Act(DROP_FULL);
         }
         if self.defers(now, half, seg) {
             let (round_trip, echoed) = half.measured(now, seg);
             let half = Half { deferred: true, round_trip, echoed, ..*half };
-            return Verdict::Keep(ListenAction::Drop(DropReason::Deferred), half);
+            return Fate::Keep(ListenAction::Drop(DropReason::Deferred), half);
         }
-        Verdict::Remove(ListenAction::Established(half.established(now, seg)))
+        Fate::Remove(ListenAction::Established(half.established(now, seg)))
     }
 
     /// The checks before the acknowledgement, in the order of `arrive`.
-    fn refuse(&self, now: Instant, half: &Half, seg: &Segment) -> Option<Verdict> {
+    fn refuse(&self, now: Instant, half: &Half, seg: &Segment) -> Option<Fate> {
         let nxt = half.irs + 1;
         let edge = nxt + u32::from(self.syn_window());
         if seg.flags.rst() {
@@ -327,10 +322,10 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     }
 
     /// RFC 5961 §3.2: only a reset at the very edge ends the half-open connection.
-    fn on_reset(&self, now: Instant, half: &Half, seg: &Segment, edge: SeqNumber) -> Verdict {
+    fn on_reset(&self, now: Instant, half: &Half, seg: &Segment, edge: SeqNumber) -> Fate {
         let nxt = half.irs + 1;
         if seg.seq == nxt {
-            return Verdict::Remove(ListenAction::Drop(DropReason::HandshakeReset));
+            return Fate::Remove(ListenAction::Drop(DropReason::HandshakeReset));
         }
         if seg.seq.before(nxt) || seg.seq.after(edge) {
             return dropped(DropReason::ResetOutOfWindow);
@@ -392,14 +387,14 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
 const DROP_FULL: ListenAction = ListenAction::Drop(DropReason::AcceptQueueFull);
 
 /// What becomes of the table's entry.
-enum Verdict {
+enum Fate {
     Act(ListenAction),
     Keep(ListenAction, Half),
     Remove(ListenAction),
 }
 
-fn dropped(why: DropReason) -> Verdict {
-    Verdict::Act(ListenAction::Drop(why))
+fn dropped(why: DropReason) -> Fate {
+    Fate::Act(ListenAction::Drop(why))
 }
 
 impl Half {

@@ -64,11 +64,6 @@ impl<K: Hash + Eq + Copy, V> Table<K, V> {
         self.len >= self.capacity
     }
 
-    /// Later insertions respect the new capacity; entries beyond it stay until they go.
-    pub(crate) fn set_capacity(&mut self, capacity: usize) {
-        self.capacity = capacity.clamp(1, 1 << 24);
-    }
-
     fn bucket(&self, key: &K) -> usize {
         // The upper half: the lower one goes into initial sequence numbers, which everybody sees.
         (self.secret.hash(key) >> 32) as usize & (self.buckets.len() - 1)

@@ -43,21 +43,13 @@ pub struct Listener {
     halves: BTreeMap<Key, Half>,
     cookies: Vec<Cookie>,
     backlog: usize,
-    /// The largest backlog so far.
-    most: usize,
 }
 
 impl Listener {
     pub fn new(config: Config, secret: IsnSecret, backlog: usize) -> Self {
         let table = SynTable::new(config, secret, backlog);
         let (halves, cookies) = (BTreeMap::new(), Vec::new());
-        Self { table, secret, halves, cookies, backlog, most: backlog }
-    }
-
-    pub fn set_backlog(&mut self, backlog: usize) {
-        self.table.set_backlog(backlog);
-        self.backlog = backlog;
-        self.most = self.most.max(backlog);
+        Self { table, secret, halves, cookies, backlog }
     }
 
     /// A segment arrives. With an established connection come the peer's number and the largest segment to be sent to it.
@@ -243,8 +235,8 @@ impl Listener {
 
     fn check(&self) {
         assert_eq!(self.table.len(), self.halves.len());
-        assert!(self.table.len() <= self.most.max(1));
-        let slots = self.most.next_power_of_two().max(4);
+        assert!(self.table.len() <= self.backlog.max(1));
+        let slots = self.backlog.next_power_of_two().max(4);
         assert!(self.table.memory() <= slots * 256 + 4096, "{} bytes", self.table.memory());
         let next = self.halves.values().map(|half| half.deadline).min();
         assert_eq!(self.table.poll_timeout(), next, "the next that is overdue");

@@ -446,7 +446,7 @@ fn enqueue(member: &mut Member, place: u32, ready: &mut VecDeque<u32>, urgent: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::{self, state as stage};
+    use crate::socket::{self, stage};
 
     #[test]
     fn who_was_urgent_for_a_while_lies_among_the_ordinary_once() {

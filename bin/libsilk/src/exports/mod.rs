@@ -22,6 +22,7 @@ mod shutting_in;
 mod spawns;
 mod streams;
 pub mod syscalls;
+mod terminals;
 mod waiting;
 mod writing;
 

@@ -1,5 +1,6 @@
 //! `poll`, `select`, `epoll` and their kin.
 
+use crate::ending;
 use crate::epoll;
 use crate::epoll_wait as sets;
 use crate::errno::{Answer, done, int};
@@ -181,7 +182,10 @@ pub unsafe extern "C" fn epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mu
     unsafe {
         match table::epoll(epfd) {
             None => real::epoll_ctl(epfd, op, fd, event),
-            Some(set) => done(epoll::control(set, epfd, op, fd, event)),
+            Some(set) => {
+                ending::heed();
+                done(epoll::control(set, epfd, op, fd, event))
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::between::answer::Answer;
 use crate::between::listener_hold::{Arrived, ListenerHold};
-use crate::between::names::{FamilyIndex, Holder, SocketName};
+use crate::between::names::{FamilyIndex, SocketName};
 use crate::between::obeyed::Obeyed;
 use crate::between::reported::Reported;
 use crate::between::reserved::PortHold;
@@ -12,7 +12,7 @@ use crate::between::thread_end::ThreadEnd;
 use crate::between::watch::{Doorbell, Watch};
 use crate::classes::Classes;
 use crate::recipes::Recipe;
-use silk_control::{Report, SlotNumber};
+use silk_control::SlotNumber;
 use silk_modules::Standing;
 use silk_modules::filter::Filter;
 use silk_path::classify::Refused;
@@ -24,7 +24,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::thread::Thread;
 
 /// An order to an executor.
 pub enum Command {
@@ -296,13 +295,10 @@ pub enum Command {
     Refused(Arc<Refused>),
     /// Memory for rings has become short, or is so no longer.
     Shortage(bool),
-    /// Say what you are doing: the report, and for each of its paths the family and the
-    /// process that hold it, zero for none.
+    /// Say what you are doing (`Told::Report`). Who was asked before, and has not said so yet, need not any more.
     Report {
-        /// Where to.
-        to: Sender<(Report, Vec<Holder>)>,
-        /// Who waits for it.
-        waiting: Thread,
+        /// Which report it is for.
+        round: u64,
     },
     /// The daemon ends: reset everything, then return.
     Stop,

@@ -1,7 +1,7 @@
 //! What executors tell the control thread.
 
-use crate::between::names::{FamilyIndex, SocketName};
-use silk_control::{Refusal, Reply, SlotNumber};
+use crate::between::names::{FamilyIndex, Holder, SocketName};
+use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_path::{Advertised, Endpoint};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -45,6 +45,15 @@ pub enum Told {
         peer: u64,
         /// The answer.
         outcome: Result<(), Refusal>,
+    },
+    /// What a domain is doing, for `Command::Report`.
+    Report {
+        /// Which report it is for.
+        round: u64,
+        /// The domain's part of it.
+        part: Box<Report>,
+        /// Of each of its paths the family and the process that hold it, zero for none.
+        holders: Vec<Holder>,
     },
     /// Every executor has obeyed a `Command::File`.
     FileKnown(FileKnown),

@@ -24,7 +24,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+/// Families that there may be. Each has an arena in the daemon's addresses, and every executor looks after it.
+const FAMILIES: usize = 8192;
+/// Of these, such as one user may have that is not root.
+const OF_A_USER: usize = 512;
+
 impl Server {
+    /// Whether a program of this user may have a family of its own.
+    fn may_found(&self, user: Option<u32>, program: &str) -> Result<(), Refusal> {
+        let of_him = || self.families.values().filter(|family| family.user == user).count();
+        let (too_many, whose) = if self.families.len() >= FAMILIES {
+            (FAMILIES, "in all")
+        } else if user != Some(0) && of_him() >= OF_A_USER {
+            (OF_A_USER, "of this user")
+        } else {
+            return Ok(());
+        };
+        let why = format!(
+            "{program} is one program too many: {too_many} run already {whose}; those that one starts count as one with it"
+        );
+        Err(Refusal { errno: libc::EAGAIN, why })
+    }
+
     pub(crate) fn found_family(
         &mut self,
         program: String,
@@ -85,7 +106,11 @@ impl Server {
     /// A family for a program to be started.
     pub(crate) fn found(&mut self, number: u64) -> Result<Reply, Refusal> {
         self.is_nobodys(number)?;
-        let index = self.found_family("silk run".into(), |family| family.founders = 1)?;
+        let user = self.peers.get(&number).and_then(|peer| peer.user);
+        self.may_found(user, "silk run")?;
+        let index = self.found_family("silk run".into(), |family| {
+            (family.founders, family.user) = (1, user);
+        })?;
         self.set_member(number, index, Member::Founder);
         Ok(Reply::Family { family: self.families[&index].token })
     }
@@ -123,7 +148,11 @@ impl Server {
         let known = token.and_then(|t| self.families.values().find(|f| f.token == t).map(|f| f.index));
         let index = match known {
             Some(index) => index,
-            None => self.found_family(program.clone(), |_| {})?,
+            None => {
+                let user = self.peers.get(&number).and_then(|peer| peer.user);
+                self.may_found(user, &program)?;
+                self.found_family(program.clone(), |family| family.user = user)?
+            }
         };
         let pid = self.peers.get(&number).and_then(|p| p.pid);
         let Some(family) = self.families.get_mut(&index) else {
@@ -293,4 +322,31 @@ pub(crate) fn show_networks(settings: &Settings, usual: &Usual) {
         IpAddr::V6(_) => None,
     });
     usual.address.store(first.unwrap_or(0), SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::server::tests::server;
+
+    #[test]
+    fn a_user_has_only_so_many_families_and_others_still_find_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = server(folder.path());
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        for index in 0..OF_A_USER as u32 {
+            let mut family = Family::new(index, random_token(), arena.clone(), "his".into());
+            family.user = Some(1000);
+            assert!(server.may_found(Some(1000), "his").is_ok(), "{index}");
+            server.families.insert(index, family);
+        }
+        let refused = server.may_found(Some(1000), "his").unwrap_err();
+        assert_eq!(refused.errno, libc::EAGAIN);
+        assert!(refused.why.contains("512 run already of this user"), "{}", refused.why);
+        assert!(
+            server.may_found(Some(1001), "another's").is_ok() && server.may_found(Some(0), "root's").is_ok()
+        );
+        server.families.values_mut().for_each(|family| family.user = Some(0));
+        assert!(server.may_found(Some(0), "root's").is_ok());
+    }
 }

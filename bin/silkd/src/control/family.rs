@@ -40,6 +40,8 @@ pub struct Family {
     pub pool: Pool,
     /// The program it was founded for.
     pub program: String,
+    /// The user whose it is, where it is known.
+    pub user: Option<u32>,
     /// Its processes.
     pub processes: BTreeMap<ProcessNumber, Process>,
     /// Lifelines that keep the family without being a process of it (`silk run`).
@@ -148,6 +150,7 @@ impl Family {
             doorbells: Arc::default(),
             priorities: (0..THREADS).map(|_| AtomicU32::new(0)).collect(),
             program,
+            user: None,
             processes: BTreeMap::new(),
             founders: 0,
             sockets: BTreeMap::new(),

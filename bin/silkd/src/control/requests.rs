@@ -34,7 +34,7 @@ impl Server {
                             known.pid = Some(pid);
                         }
                     }
-                    // Everybody waits for these: while the executors answer, or for a look at all that a process has.
+                    // For these everybody waits, or who asks, who is not heard until he has his report.
                     let is_long = matches!(got.message, Request::Report | Request::Reload | Request::Fork);
                     self.answer(number, got);
                     if is_long {

@@ -12,6 +12,7 @@ use crate::control::departed::Departed;
 use crate::control::family::Family;
 use crate::control::groups::Groups;
 use crate::control::ports::Ports;
+use crate::control::reporting::Reporting;
 use crate::own_memory;
 use crate::say::say;
 use crate::settings::Settings;
@@ -33,7 +34,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// epoll data of what is no lifeline.
 pub(crate) const LISTENER: u64 = 0;
@@ -100,6 +101,8 @@ pub struct Server {
     pub(crate) groups: Groups,
     pub(crate) events: Receiver<Told>,
     pub(crate) event: Arc<OwnedFd>,
+    /// Who waits for a report.
+    pub(crate) reporting: Reporting,
     /// What makes room for whoever comes when no descriptor is left, to tell him so.
     pub(crate) spare: Option<OwnedFd>,
     pub(crate) report_events: Sender<Told>,
@@ -191,6 +194,7 @@ impl Server {
             events: parts.events.1,
             report_events: parts.events.0,
             unserved: BTreeMap::new(),
+            reporting: Reporting::default(),
             spare: parts.event.try_clone().ok(),
             event: parts.event,
             tables: parts.tables,
@@ -228,7 +232,8 @@ impl Server {
         let mut ready = Vec::with_capacity(64);
         loop {
             ready.clear();
-            let pause = self.pause();
+            let until = |until: Instant| until.saturating_duration_since(Instant::now());
+            let pause = self.reporting.until().map_or(Duration::MAX, until).min(self.pause());
             let pause =
                 rustix::fs::Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: pause.subsec_nanos().into() };
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), Some(&pause)) {
@@ -240,6 +245,7 @@ impl Server {
                 silk_stream::wake::drain(self.event.as_fd());
             }
             self.take_events();
+            self.look_at_report();
             self.follow_link();
             self.take_spares_back(false);
             self.ports.tidy(Instant::now());
@@ -313,6 +319,7 @@ impl Server {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);
                 }
+                Told::Report { round, part, holders } => self.take_report(round, *part, holders),
                 Told::FileKnown(known) => self.file_known(known),
                 Told::Answered { peer, reply } => self.reply(peer, &reply, &[]),
                 Told::Resolve { device, address } => {
@@ -395,6 +402,7 @@ pub(crate) fn refused(errno: i32, why: String) -> Reply {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::between::watch::Watch;
     use silk_config::Config;
     use silk_executor::join::tables_of;
     use silk_executor::link::tables_in_memory;
@@ -425,6 +433,16 @@ pub(crate) mod tests {
             ringers,
         };
         Server::open(parts).unwrap()
+    }
+
+    /// The same with an executor, and what that is ordered.
+    pub(crate) fn with_executor(folder: &Path) -> (Server, Receiver<Command>) {
+        let mut server = server(folder);
+        let set = || Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+        let watch = Watch::new(set(), [set(), set()]);
+        let (orders, executor) = Orders::new(Arc::new(wake::event().unwrap()), watch);
+        server.orders.push(orders);
+        (server, executor)
     }
 
     impl Server {

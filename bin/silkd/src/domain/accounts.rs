@@ -51,7 +51,7 @@ impl Engine {
 
     /// The thread is done with the socket: its CPU time is charged to the path, and how long
     /// it took to wake up is noted.
-    pub(crate) fn served(&mut self, name: SocketName) -> u64 {
+    pub(crate) fn end_serving(&mut self, name: SocketName) -> u64 {
         let Some(socket) = self.sockets.find(name) else { return 0 };
         let raised = socket.raised.take();
         let Some((thread, began)) = socket.end_service() else { return 0 };

@@ -1,10 +1,10 @@
 //! How sockets and their paths end, in whichever order: the program closes, the connection
 //! ends, the process dies. A slot and its rings return when both have happened.
 
-use crate::between::names::{FamilyIndex, SocketName};
+use crate::between::names::SocketName;
 use crate::between::told::Told;
 use crate::domain::engine::Engine;
-use crate::domain::opening::give_back;
+use crate::domain::incoming::give_back;
 use crate::domain::socket_end::{SocketEnd, Wake};
 use crate::slots::retire;
 use silk_instant::Instant;
@@ -56,8 +56,8 @@ impl Engine {
     }
 
     /// The program has closed a socket that has a path.
-    pub(crate) fn closed(&mut self, name: SocketName) {
-        let cpu = self.served(name);
+    pub(crate) fn note_closed(&mut self, name: SocketName) {
+        let cpu = self.end_serving(name);
         let Some(socket) = self.sockets.find(name) else { return };
         socket.closed = true;
         let path = socket.path;
@@ -81,7 +81,7 @@ impl Engine {
 
     /// A socket whose path has ended is closed: nothing is left of it.
     fn close_ended(&mut self, name: SocketName) {
-        let cpu = self.served(name);
+        let cpu = self.end_serving(name);
         let Some(socket) = self.sockets.find(name) else { return };
         let (class, end) = (socket.past_class, socket.end.take());
         self.core.paths.charge_past(class, cpu);
@@ -120,22 +120,10 @@ impl Engine {
                 // Data nobody will read is a reset (RFC 2525 §2.17), as is a process's death, and what a program asks for.
                 let bell =
                     if abort || self.end_of(id).is_some_and(reset) { Bell::Abort } else { Bell::Close };
-                self.closed(name);
-                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
-                self.core.paths.bell(id, now, &mut self.core.port, bell);
+                self.note_closed(name);
+                self.core.bell(id, Bell::Sent, now);
+                self.core.bell(id, bell, now);
                 self.settle(id, now);
-            }
-        }
-    }
-
-    /// A process has died: what it alone held is reset. Or it is another program now, and has closed all that.
-    pub fn process_gone(&mut self, family: FamilyIndex, (process, died): (u32, bool), now: Instant) {
-        let Some(arena) = self.families.get(&family).map(|family| family.arena.clone()) else { return };
-        for name in self.sockets.of_family(family) {
-            let Some(slot) = arena.slot(name.slot) else { continue };
-            if slot.owner.load(SeqCst) == process && slot.holders.load(SeqCst) <= 1 {
-                // What it had closed before it died is closed as it asked.
-                self.close(name, None, died && !self.asked_to_close(name), now);
             }
         }
     }
@@ -145,47 +133,6 @@ impl Engine {
         let slot = self.slot_of(name);
         let asked = slot.map_or(0, |slot| slot.request.load(SeqCst));
         asked & request::CLOSE != 0 && asked & request::ABORT == 0
-    }
-
-    /// A family has died: everything of it is reset and freed, but for what it had closed: that
-    /// sends what is left of its text, and its path ends by itself, as on Linux.
-    pub fn family_gone(&mut self, family: FamilyIndex, now: Instant) {
-        // Nobody looks after its files from here on.
-        self.keep_copies(family, None);
-        let listening = self.listeners.values().flatten().map(|hold| hold.name);
-        for name in listening.filter(|name| name.family == family).collect::<Vec<_>>() {
-            self.unlisten(name, now);
-        }
-        for name in self.sockets.of_family(family) {
-            if self.asked_to_close(name) {
-                self.close(name, None, false, now);
-            }
-            if self.sockets.get(name).is_some_and(|socket| socket.closed) {
-                continue;
-            }
-            self.close(name, None, true, now);
-            // Whatever a reset leaves to be sent later is not worth a dead program's memory.
-            if let Some(id) = self.sockets.find(name).and_then(|socket| socket.path) {
-                self.finish(id, now);
-            }
-        }
-        let left = self.sockets.of_family(family).into_iter();
-        let going_on: Vec<_> = left.filter(|name| self.goes_on(*name)).collect();
-        let slots = going_on.iter().map(|name| name.slot).collect();
-        self.going_on.extend(going_on);
-        let _ = self.events.send(Told::FamilyEnded { family, going_on: slots });
-        self.sockets.remove_family(family);
-        self.spares.retain(|name, _| name.family != family);
-        if let Some(family) = self.families.remove(&family) {
-            family.let_threads_go();
-            family.wake_all(None, &self.ringing);
-        }
-    }
-
-    /// Whether the control thread is told when a connection that was closed is over.
-    fn goes_on(&self, name: SocketName) -> bool {
-        let is_open = |id| self.core.paths.path(id).is_some();
-        self.sockets.get(name).is_some_and(|socket| socket.named && socket.path.is_some_and(is_open))
     }
 
     /// A path has ended whose socket's family was gone before.

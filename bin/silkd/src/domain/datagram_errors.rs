@@ -93,7 +93,7 @@ impl Engine {
     }
 
     fn report_to(&mut self, id: PathId, said: &Reported, now: Instant) {
-        self.core.paths.report(id, now, &mut self.core.port, said.report);
+        self.core.report(id, said.report, now);
         // First how large packets may be: who is told that one was too large asks for it.
         self.conclude(id, now);
         if let Some(quoted) = &said.quoted {

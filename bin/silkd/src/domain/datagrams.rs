@@ -139,7 +139,7 @@ impl Engine {
     /// Tells all paths of a datagram socket of an option.
     pub(super) fn tell_paths_of(&mut self, name: SocketName, bell: Bell, now: Instant) {
         for path in self.paths_of(name) {
-            self.core.paths.bell(path, now, &mut self.core.port, bell);
+            self.core.bell(path, bell, now);
         }
     }
 
@@ -216,7 +216,7 @@ impl Engine {
                 let options = options_of(&mut end);
                 self.core.port.put_datagrams(id, end);
                 for bell in options {
-                    self.core.paths.bell(id, now, &mut self.core.port, bell);
+                    self.core.bell(id, bell, now);
                 }
                 // Whoever serves it goes on to. The program may have rung before the path was there to hear it.
                 let known = self.sockets.remove(name);
@@ -260,7 +260,7 @@ impl Engine {
         let locals = [Some(id), twin].map(|id| self.core.paths.path(id?)?.state.attrs.local());
         self.drop_twin(name, now);
         self.end_hearing_linux(id, now);
-        let cpu = self.served(name);
+        let cpu = self.end_serving(name);
         self.core.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);
         for local in locals.into_iter().flatten().filter(|_| !is_lane) {

@@ -11,7 +11,7 @@ impl Engine {
     pub fn disconnect(&mut self, name: SocketName, now: Instant) {
         let open = self.sockets.find(name).filter(|socket| !socket.closed).and_then(|socket| socket.path);
         if let Some(id) = open {
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+            self.core.bell(id, Bell::Abort, now);
             self.settle(id, now);
         }
         if self.sockets.get(name).is_some_and(|socket| socket.closed) {
@@ -20,7 +20,7 @@ impl Engine {
         }
         // It may be one that was made ready: who has claimed it has not been heard yet, and its rings are others' from here on.
         self.spares.remove(&name);
-        let cpu = self.served(name);
+        let cpu = self.end_serving(name);
         if let Some(socket) = self.sockets.remove(name) {
             self.core.paths.charge_past(socket.past_class, cpu);
             if let Some((end, family)) = socket.end.zip(self.families.get_mut(&name.family)) {

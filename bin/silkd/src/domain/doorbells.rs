@@ -60,14 +60,14 @@ impl Engine {
     }
 
     /// An end of a path has rung, the program's or Linux's: tells the path what for.
-    pub(crate) fn answer_bell(&mut self, id: PathId, now: Instant) {
+    pub(crate) fn answer_doorbell(&mut self, id: PathId, now: Instant) {
         let Some(name) = self.end_of(id).map(|end| end.name()) else { return };
         let Some(socket) = self.sockets.find(name) else { return };
         // What arrived at a socket's other path may be why this one is looked at.
         let id = socket.path.unwrap_or(id);
         let (rung, ready) = (std::mem::take(&mut socket.rung), std::mem::take(&mut socket.ready));
         if ready {
-            self.core.paths.report(id, now, &mut self.core.port, Report::Ready);
+            self.core.report(id, Report::Ready, now);
         }
         if !rung {
             return;
@@ -80,7 +80,7 @@ impl Engine {
         let Some(end) = self.end_of(id) else { return };
         if end.is_nonsense() {
             end.fail(libc::ECONNRESET);
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+            self.core.bell(id, Bell::Abort, now);
         }
         let Some(end) = self.end_of(id) else { return };
         let asked = end.slot().request.swap(0, SeqCst);
@@ -99,13 +99,13 @@ impl Engine {
             self.look(id);
             if asked & request::ABORT != 0 {
                 // A reset has no text with it: Linux would have sent this when it was written.
-                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+                self.core.bell(id, Bell::Sent, now);
             }
             self.answer_request(id, name, asked, now);
         }
         if asked & request::PUSH != 0 {
             for bell in [Bell::NoDelay(true), Bell::Cork(Cork::Out)] {
-                self.core.paths.bell(id, now, &mut self.core.port, bell);
+                self.core.bell(id, bell, now);
             }
         }
         if asked & (request::OPTIONS | request::PUSH) != 0 {
@@ -116,20 +116,20 @@ impl Engine {
         }
         if !is_last {
             if new_bytes {
-                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+                self.core.bell(id, Bell::Sent, now);
             }
             self.answer_request(id, name, asked, now);
         }
         // A closed socket has nothing more to read.
         if asked & request::CLOSE == 0 {
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Read);
+            self.core.bell(id, Bell::Read, now);
         }
     }
 
     /// The bits a program has set in its slot's `request`.
     fn answer_request(&mut self, id: PathId, name: SocketName, asked: u32, now: Instant) {
         let mut ring = |bell| {
-            self.core.paths.bell(id, now, &mut self.core.port, bell);
+            self.core.bell(id, bell, now);
         };
         if asked & request::SHUT_READ != 0 {
             ring(Bell::ShutdownRead);
@@ -157,14 +157,14 @@ impl Engine {
             self.tell_info(id, name);
         }
         if asked & request::CLOSE != 0 {
-            self.closed(name);
+            self.note_closed(name);
         }
     }
 
     /// Where urgent data ends is said before what is urgent may leave.
     fn mark_urgent(&mut self, id: PathId, now: Instant) {
         if let Some(octets) = self.end_of(id).and_then(|end| end.urgent_octets()) {
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Urgent(octets));
+            self.core.bell(id, Bell::Urgent(octets), now);
         }
     }
 
@@ -172,7 +172,7 @@ impl Engine {
     fn apply_service(&mut self, id: PathId, now: Instant) {
         if let Some(service) = self.end_of(id).and_then(SocketEnd::new_service) {
             // The two lowest bits are ECN's, which TCP would have to negotiate (RFC 3168 §6.1).
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Service(service & !3));
+            self.core.bell(id, Bell::Service(service & !3), now);
         }
     }
 
@@ -205,7 +205,7 @@ impl Engine {
         };
         // A cork first: it holds what would go without delay.
         for bell in [Bell::Cork(cork), Bell::NoDelay(options & option::NODELAY != 0), Bell::KeepAlive(keep)] {
-            self.core.paths.bell(id, now, &mut self.core.port, bell);
+            self.core.bell(id, bell, now);
         }
     }
 }

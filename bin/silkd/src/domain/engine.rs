@@ -7,10 +7,11 @@ use crate::between::sockets::Spare;
 use crate::between::told::Told;
 use crate::between::watch::Watch;
 use crate::classes::Classes;
+use crate::domain::departing::Departing;
 use crate::domain::expulsion::Expulsion;
 use crate::domain::family_end::FamilyEnd;
+use crate::domain::giving_back::GivingBack;
 use crate::domain::homes::Homes;
-use crate::domain::idle_memory::GivingBack;
 use crate::domain::linux_sockets::Host;
 use crate::domain::port::DomainPort;
 use crate::domain::sibling::Sibling;
@@ -134,7 +135,9 @@ pub struct Engine {
     pub(crate) answers: Vec<PathId>,
     pub(crate) unblock: Histogram,
     /// Reports that are being made, one after the other.
-    pub(crate) tellings: VecDeque<Telling>,
+    pub(crate) telling: Option<Telling>,
+    /// Who is gone, and not all of whose sockets are closed yet.
+    pub(crate) departing: VecDeque<Departing>,
     /// Those who have become refused are looked for.
     pub(crate) expulsion: Option<Expulsion>,
     due: Vec<u32>,
@@ -187,7 +190,8 @@ impl Engine {
             homes: Homes::default(),
             answers: Vec::new(),
             unblock: Histogram::default(),
-            tellings: VecDeque::new(),
+            telling: None,
+            departing: VecDeque::new(),
             expulsion: None,
             due: Vec::new(),
             headroom: vec![0; 256],
@@ -251,7 +255,7 @@ impl Engine {
 
     /// One activity: the path's doorbell, then a bounded batch of its messages, then its timers.
     pub(super) fn activity(&mut self, id: PathId, now: Instant) {
-        self.answer_bell(id, now);
+        self.answer_doorbell(id, now);
         self.attend_to_linux(id, now);
         let more = self
             .core
@@ -263,7 +267,7 @@ impl Engine {
             self.deliver(id, ticket, more, now);
         }
         if more {
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+            self.core.bell(id, Bell::Sent, now);
         }
         // Behind what has come: an acknowledgement or an answer may be what a timer waits for.
         if self.core.paths.path(id).is_some_and(|path| path.state.deadline() <= now) {
@@ -447,6 +451,7 @@ impl Engine {
 
     /// Whether there is nothing to do right now.
     pub fn is_idle(&self) -> bool {
-        self.core.policy.is_idle() && self.tellings.is_empty() && self.expulsion.is_none()
+        let is_done = self.telling.is_none() && self.expulsion.is_none() && self.departing.is_empty();
+        is_done && self.core.policy.is_idle()
     }
 }

@@ -156,6 +156,7 @@ impl Executor {
             let Some(more_orders) = self.take_orders() else { return };
             self.engine.report_some();
             self.engine.expel_some(now);
+            self.engine.close_some(now);
             self.engine.expire(now);
             let ran = self.engine.run(budget);
             if frames > 0 || rang || ran > 0 {
@@ -344,6 +345,9 @@ impl Executor {
         let now = clock::now();
         let families: Vec<FamilyIndex> = self.engine.families.keys().copied().collect();
         families.into_iter().for_each(|family| self.engine.family_gone(family, now));
+        while !self.engine.departing.is_empty() {
+            self.engine.close_some(now);
+        }
         self.engine.core.port.flush(now);
     }
 }

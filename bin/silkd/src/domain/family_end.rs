@@ -67,6 +67,15 @@ impl Wakings {
     }
 }
 
+/// Puts something in the place of that number, of those below `most`, or takes it away; most families need few. What was there.
+fn put<T>(places: &mut Vec<Option<T>>, number: u32, most: u32, what: Option<T>) -> Option<T> {
+    let at = number as usize;
+    if at >= places.len() && number < most {
+        places.resize_with(at + 1, || None);
+    }
+    std::mem::replace(places.get_mut(at)?, what)
+}
+
 /// What [`FamilyEnd::wake_all`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Woke {
@@ -103,8 +112,8 @@ impl FamilyEnd {
             arena,
             files: Files::default(),
             left: VecDeque::new(),
-            threads: vec![None; THREADS as usize],
-            bells: vec![None; BELLS as usize],
+            threads: Vec::new(),
+            bells: Vec::new(),
             priorities,
             waking: RefCell::default(),
             calls: RefCell::default(),
@@ -136,8 +145,7 @@ impl FamilyEnd {
 
     /// A thread came or went. One that goes leaves its record as new, and its priority here: it may go on, as something else.
     pub fn set_thread(&mut self, number: u32, thread: Option<ThreadEnd>) {
-        let Some(known) = self.threads.get_mut(number as usize) else { return };
-        let before = std::mem::replace(known, thread);
+        let before = put(&mut self.threads, number, THREADS, thread);
         if self.thread(number).is_none() {
             self.lower(number, before.as_ref());
             self.note_priority(number, 0, 0);
@@ -159,9 +167,7 @@ impl FamilyEnd {
 
     /// An event set came or went.
     pub fn set_bell(&mut self, number: u32, event: Option<Arc<OwnedFd>>) {
-        if let Some(known) = self.bells.get_mut(number as usize) {
-            *known = event;
-        }
+        put(&mut self.bells, number, BELLS, event);
     }
 
     /// How many threads there are.
@@ -210,11 +216,10 @@ impl FamilyEnd {
             }
             return true;
         }
-        let done = thread.thread.schedule(priority::extended(base, path_priority)).is_ok();
-        if done {
-            self.note_priority(number, shown, class);
-        }
-        done
+        thread.thread.raise(priority::extended(base, path_priority), |raised| match raised {
+            true => self.note_priority(number, shown, class),
+            false => self.note_priority(number, 0, 0),
+        })
     }
 
     /// A thread that sleeps in `accept` is to be woken.

@@ -2,9 +2,9 @@
 //! rings of connections that have been silent. Once in a period everything is looked at, a little at a
 //! time, so that no packet waits for it.
 
+use crate::between::idle_memory::period;
 use crate::between::names::{FamilyIndex, SocketName};
 use crate::domain::engine::Engine;
-use crate::domain::idle_memory::FIRST;
 use silk_instant::Instant;
 use silk_stream::Left;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -16,6 +16,51 @@ const PAUSE: Duration = Duration::from_millis(1);
 const SOCKETS: u32 = 256;
 /// Rings that are given back in one part: each is a system call of some microseconds.
 const RINGS: usize = 2;
+
+/// Where a period's looking begins.
+const FIRST: Option<(FamilyIndex, u32)> = Some((0, 0));
+
+/// How far the looking has come.
+#[derive(Debug)]
+pub struct GivingBack {
+    /// When it goes on; `FAR` while there is nothing to look at.
+    pub at: Instant,
+    /// The next socket; `None`: the free rings are next.
+    pub next: Option<(FamilyIndex, u32)>,
+    /// Memory is short.
+    hurried: bool,
+}
+
+impl Default for GivingBack {
+    fn default() -> Self {
+        Self { at: Instant::FAR, next: FIRST, hurried: false }
+    }
+}
+
+impl GivingBack {
+    /// When there is something to do.
+    pub fn due(&self) -> Option<Instant> {
+        Some(self.at).filter(|at| *at != Instant::FAR)
+    }
+
+    /// A connection has begun: sooner or later there will be.
+    pub fn wake(&mut self, now: Instant) {
+        self.at = self.at.min(now + self.period());
+    }
+
+    /// Memory has become short, or is so no longer.
+    pub fn hurry(&mut self, hurried: bool, now: Instant) {
+        self.hurried = hurried;
+        if self.at != Instant::FAR {
+            self.wake(now);
+        }
+    }
+
+    /// How long a period is now.
+    pub fn period(&self) -> Duration {
+        period(self.hurried)
+    }
+}
 
 impl Engine {
     /// Does a part of the work, when it is due.

@@ -158,7 +158,7 @@ impl Engine {
         if let Some(id) = self.begin_host(attrs, &hold, &socket, now) {
             if self.host.watch.add(&socket, id.index).is_err() {
                 // Nobody would tell what arrives.
-                self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+                self.core.bell(id, Bell::Abort, now);
             }
             return self.settle(id, now);
         }

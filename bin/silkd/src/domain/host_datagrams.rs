@@ -15,8 +15,7 @@ use silk_instant::Instant;
 use silk_modules::host;
 use silk_modules::ip::{Address, Ip, Routes};
 use silk_modules::ip6::Ip6;
-use silk_path::{Attr, Attrs, Checksum, DropReason, Endpoint, Message, Meta, NOWHERE, PathId};
-use silk_wire::ipv4;
+use silk_path::{Attr, Checksum, DropReason, Endpoint, Message, Meta, NOWHERE, PathId};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -161,12 +160,7 @@ impl Engine {
         let (socket, linux, top) = (over.socket, over.linux.upgrade()?, self.top()?);
         let like = self.core.paths.path(first)?.state.attrs;
         let class = usize::from(like.class().unwrap_or(0));
-        let mut attrs = Attrs::new()
-            .with(Attr::Local(like.local()?))
-            .with(Attr::ProtId(ipv4::UDP.into()))
-            .with(Attr::InputQueue(self.input_queue(class)))
-            .with(Attr::Class(class as u8))
-            .with(Attr::Host(true));
+        let mut attrs = self.attrs_of(like.local()?, class).with(Attr::Host(true));
         if let Some(remote) = like.remote() {
             attrs = attrs.with(Attr::Remote(remote));
         }
@@ -178,7 +172,7 @@ impl Engine {
         let slot = self.slot_of(socket);
         let options = slot.map(options_in);
         for bell in options.into_iter().flatten() {
-            self.core.paths.bell(path, now, &mut self.core.port, bell);
+            self.core.bell(path, bell, now);
         }
         if let Some(over) = self.host.datagrams.get_mut(&first.index) {
             over.path = Some(path);

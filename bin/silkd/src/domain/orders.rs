@@ -99,7 +99,7 @@ pub fn obey(engine: &mut Engine, command: Command) {
             engine.close(socket, Some(generation), abort, now);
         }
         Command::Disconnect(socket) => engine.disconnect(socket, now),
-        Command::ProcessGone { family, process, died } => engine.process_gone(family, (process, died), now),
+        Command::ProcessGone { family, process, died } => engine.process_gone(family, (process, died)),
         Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),
         Command::Priority { peer, socket, priority } => {
             let outcome = engine.prioritise(socket, priority);
@@ -110,7 +110,7 @@ pub fn obey(engine: &mut Engine, command: Command) {
         Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
         Command::Standing(standing) => engine.follow(&standing, now),
         Command::Station { device, address } => engine.become_station(device, address),
-        Command::Report { to, waiting } => engine.begin_report(to, waiting),
+        Command::Report { round } => engine.begin_report(round),
         Command::Stop => {}
     }
 }

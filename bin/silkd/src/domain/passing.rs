@@ -6,7 +6,7 @@ use crate::domain::engine::Engine;
 use silk_device::Frame;
 use silk_executor::join::checksum_of;
 use silk_instant::Instant;
-use silk_path::classify::{Verdict, skip_extensions};
+use silk_path::classify::{Belongs, skip_extensions};
 use silk_path::{Checksum, DropReason, Endpoint, Outcome, PathId};
 use silk_wire::arp::{self, Operation};
 use silk_wire::{eth, ipv4, ipv6, ndp};
@@ -50,8 +50,8 @@ impl Engine {
     /// A packet that was put together from fragments, which arrive in one domain for all. The last came over this device.
     pub(crate) fn reassembled(&mut self, bytes: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
         let domain = match self.core.paths.graph().classify_over(bytes, device) {
-            Verdict::Path { domain, .. } => Some(usize::from(domain)),
-            Verdict::Refuse { .. } => return self.core.drops.count(DropReason::Refused),
+            Belongs::Path { domain, .. } => Some(usize::from(domain)),
+            Belongs::Refuse { .. } => return self.core.drops.count(DropReason::Refused),
             _ => udp_destination(bytes).and_then(|local| self.homes.find(local)),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));

@@ -49,7 +49,7 @@ impl Engine {
         if let Some(end) = self.end_of(id) {
             end.reset();
         }
-        self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+        self.core.bell(id, Bell::Abort, now);
         self.settle(id, now);
     }
 }

@@ -1,58 +1,56 @@
 //! What an executor says of its paths, for `silk paths`: of some in each turn, since there may be many.
 
 use crate::between::names::{Holder, SocketName};
+use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use crate::domain::telling::Telling;
 use silk_control::{ClassReport, DropCount, ModelReport, PathReport, Report, TcpReport, ThreadReport};
 use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Endpoint, Path, PathId, Refusals};
 use silk_stream::TcpInfo;
-use silk_stream::mail::Sender;
 use silk_tcp::Model;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread::Thread;
 
 /// Paths that are told of in one turn: what comes for others does not wait until all are.
 const PART: usize = 128;
 
 impl Engine {
-    /// Begins the report of this domain, which `waiting` takes from `to`. What paths that are gone have used and dropped is told as
-    /// of now: of those that go from now on the report tells itself.
-    pub fn begin_report(&mut self, to: Sender<(Report, Vec<Holder>)>, waiting: Thread) {
+    /// Begins the report of this domain. What paths that are gone have used and dropped is told as of now: of those that go from
+    /// now on the report tells itself. For one that was begun before nobody waits any more.
+    pub fn begin_report(&mut self, round: u64) {
         let (classes, drops) = (self.class_reports(), self.drop_counts());
         let report = Report { classes, drops, ..Report::default() };
-        self.tellings.push_back(Telling { to, waiting, report, holders: Vec::new(), next: 0 });
+        self.telling = Some(Telling { round, report, holders: Vec::new(), next: 0 });
     }
 
-    /// Goes on with the report that was asked for first.
+    /// Goes on with the report that was asked for.
     pub fn report_some(&mut self) {
         self.tell_of_some(PART);
     }
 
     /// The same, with so many paths.
     fn tell_of_some(&mut self, most: usize) {
-        let Some(mut telling) = self.tellings.pop_front() else { return };
+        let Some(mut telling) = self.telling.take() else { return };
         let before = telling.holders.len();
         for path in self.core.paths.iter_from(telling.next).take(most) {
             telling.next = path.id().index + 1;
             telling.tell_of(self.holder(path), self.describe(path));
         }
         if telling.holders.len() - before == most {
-            return self.tellings.push_front(telling);
+            self.telling = Some(telling);
+            return;
         }
-        let Telling { to, waiting, report, holders, .. } = telling;
-        let _ = to.send((self.finish_report(report), holders));
-        waiting.unpark();
+        let Telling { round, report, holders, .. } = telling;
+        let part = Box::new(self.finish_report(report));
+        self.tell_control(Told::Report { round, part, holders });
     }
 
-    /// A path is about to end: reports that would have told of it later do so now.
+    /// A path is about to end: a report that would have told of it later does so now.
     pub(crate) fn tell_of_ending(&mut self, id: PathId) {
-        let mut tellings = std::mem::take(&mut self.tellings);
-        if let Some(path) = self.core.paths.path(id) {
-            for telling in tellings.iter_mut().filter(|telling| telling.next <= id.index) {
-                telling.tell_of(self.holder(path), self.describe(path));
-            }
+        let Some(mut telling) = self.telling.take() else { return };
+        if let Some(path) = self.core.paths.path(id).filter(|_| telling.next <= id.index) {
+            telling.tell_of(self.holder(path), self.describe(path));
         }
-        self.tellings = tellings;
+        self.telling = Some(telling);
     }
 
     /// What there is beside paths.
@@ -279,32 +277,44 @@ mod tests {
     use super::*;
     use crate::domain::rig;
     use silk_executor::clock;
-    use silk_stream::mail::mail;
+    use silk_stream::mail::{Receiver, mail};
     use std::collections::BTreeSet;
 
-    /// A domain with the paths that stand from the start, on a device in memory.
-    fn engine() -> Engine {
-        rig::engine("[[class]]\nname = \"all\"\ndefault = true\n")
+    /// A domain with the paths that stand from the start, on a device in memory, and what it tells.
+    fn engine() -> (Engine, Receiver<Told>) {
+        let mut engine = rig::engine("[[class]]\nname = \"all\"\ndefault = true\n");
+        let (events, told) = mail();
+        engine.events = events;
+        (engine, told)
+    }
+
+    /// The report of that round, which it has told.
+    fn told_of(told: &mut Receiver<Told>, round: u64) -> (Report, Vec<Holder>) {
+        match told.receive().unwrap() {
+            Told::Report { round: this, part, holders } if this == round => (*part, holders),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn a_path_that_ends_while_a_report_is_made_is_in_it_once_with_all_that_it_has_used() {
-        let mut engine = engine();
+        let (mut engine, mut told) = engine();
         let ids: Vec<_> = engine.core.paths.iter().map(Path::id).collect();
         for id in &ids {
             engine.core.paths.charge_cpu(*id, 1, 100);
             let path = engine.core.paths.path_mut(*id).unwrap();
             path.state.drops.count(DropReason::NoPath);
         }
-        let (to, mut reports) = mail();
-        engine.begin_report(to.clone(), std::thread::current());
+        // For this nobody waits any more, once there is the other.
+        engine.begin_report(6);
+        engine.begin_report(7);
         // It has told of nothing yet.
         let (ended, others) = ids.split_first().unwrap();
         engine.destroy(*ended, clock::now());
         engine.report_some();
         // That comes after the report.
         others.iter().for_each(|id| engine.destroy(*id, clock::now()));
-        let (report, holders) = reports.receive().unwrap();
+        let (report, holders) = told_of(&mut told, 7);
         assert_eq!((report.paths.len(), holders.len()), (ids.len(), ids.len()));
         assert_eq!(report.paths.iter().map(|path| path.id).collect::<BTreeSet<_>>().len(), ids.len());
         let class = &report.classes[0];
@@ -314,9 +324,9 @@ mod tests {
         let of_no_path: u64 = report.drops.iter().map(|drop| drop.count).sum();
         assert_eq!((of_paths, of_no_path), (all, 0));
 
-        engine.begin_report(to, std::thread::current());
+        engine.begin_report(8);
         engine.report_some();
-        let (report, _) = reports.receive().unwrap();
+        let (report, _) = told_of(&mut told, 8);
         let class = &report.classes[0];
         assert_eq!((class.paths, class.cpu_path_ns, class.cpu_program_ns), (0, all, 100 * all));
         assert_eq!((report.paths.len(), report.drops[0].count), (0, all));
@@ -324,16 +334,15 @@ mod tests {
 
     #[test]
     fn what_a_path_that_was_told_of_has_dropped_is_not_told_again_where_it_ends_before_the_report_is_whole() {
-        let mut engine = engine();
+        let (mut engine, mut told) = engine();
         let first = engine.core.paths.iter().next().map(Path::id).unwrap();
         engine.core.paths.path_mut(first).unwrap().state.drops.count(DropReason::NoPath);
-        let (to, mut reports) = mail();
-        engine.begin_report(to, std::thread::current());
+        engine.begin_report(1);
         // As if there were more than are told of in a turn.
         engine.tell_of_some(1);
         engine.destroy(first, clock::now());
         engine.report_some();
-        let (report, _) = reports.receive().unwrap();
+        let (report, _) = told_of(&mut told, 1);
         assert_eq!(report.paths[0].drops[0].count, 1);
         assert_eq!(report.drops, []);
     }

@@ -15,7 +15,7 @@ use silk_wire::{ipv4, udp};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Datagrams sent for one doorbell before others have a turn.
+/// Datagrams sent for one doorbell before others have a turn; what was written as one is not divided between two.
 const SENDING: usize = 64;
 
 /// A datagram socket whose datagrams leave.
@@ -66,22 +66,34 @@ impl Engine {
             self.tell_paths_of(name, Bell::Wishes(crate::domain::wishes::of(end.socket_slot())), now);
             end.told.hops = 0;
         }
-        let mut left = SENDING;
-        let twin = self.sockets.get(name).and_then(|socket| socket.twin);
-        let mut leaving = Leaving { name, socket: end.socket(), first: id, twin, told: end.told, count: 0 };
-        while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
-            left -= 1;
+        if asked & (request::SHUT_READ | request::SHUT_WRITE) != 0 {
+            end.tell_anyway();
         }
+        let mut leaving = self.leaving(id, &end);
+        let is_left = self.send_some(&mut end, &mut leaving, SENDING, now);
         end.told = leaving.told;
         self.core.port.put_datagrams(id, end);
         if asked & request::CLOSE != 0 {
             self.close_datagrams(id, name, now);
-        } else if left == 0 {
+        } else if is_left {
             if let Some(socket) = self.sockets.find(name) {
                 socket.rung = true;
             }
             self.wake(id, now);
         }
+    }
+
+    /// Sends so many datagrams that a program has written, or looks at as many records, whatever they are. Whether there may be more.
+    fn send_some(&mut self, end: &mut SocketEnd, leaving: &mut Leaving, most: usize, now: Instant) -> bool {
+        for _ in 0..most {
+            if leaving.count >= most {
+                break;
+            }
+            if !end.pop_datagram(|to, data| self.send_record(leaving, to, data, now)) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Sends what a program wrote over the first path of its socket, or over the second, which is
@@ -132,6 +144,13 @@ impl Engine {
         Course { path, stray: self.stray(path, remote), from: None }
     }
 
+    /// A datagram socket, nothing of which has left yet.
+    fn leaving(&self, first: PathId, end: &SocketEnd) -> Leaving {
+        let name = end.name();
+        let twin = self.sockets.get(name).and_then(|socket| socket.twin);
+        Leaving { name, socket: end.socket(), first, twin, told: end.told, count: 0 }
+    }
+
     /// The next datagrams of a socket go another way than those before.
     fn tell_way(&mut self, leaving: &mut Leaving, way: Way, now: Instant) {
         let Leaving { name, socket, told, .. } = *leaving;
@@ -148,7 +167,7 @@ impl Engine {
     fn tell_as_others(&mut self, path: PathId, leaving: &Leaving, now: Instant) {
         let Leaving { socket, told, .. } = *leaving;
         for bell in [Bell::Service(told.service), Bell::Wishes(self.wished_with(socket, told.hops))] {
-            self.core.paths.bell(path, now, &mut self.core.port, bell);
+            self.core.bell(path, bell, now);
         }
     }
 
@@ -231,11 +250,8 @@ impl Engine {
         for bell in options_of(end) {
             self.tell_paths_of(name, bell, now);
         }
-        let twin = self.sockets.find(name).and_then(|socket| socket.twin);
-        let mut leaving = Leaving { name, socket: end.socket(), first: id, twin, told: end.told, count: 0 };
-        while leaving.count < LAST_WORDS
-            && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now))
-        {}
+        let mut leaving = self.leaving(id, end);
+        self.send_some(end, &mut leaving, LAST_WORDS, now);
     }
 }
 

@@ -112,6 +112,13 @@ impl Sockets {
             .collect()
     }
 
+    /// The first socket of a family whose slot is not below `from`.
+    pub fn next_of(&self, family: FamilyIndex, from: u32) -> Option<SocketName> {
+        let slots = self.0.get(&family)?.get(from as usize..)?;
+        let at = slots.iter().position(Option::is_some)?;
+        Some(SocketName { family, slot: from + at as u32 })
+    }
+
     /// There are none.
     pub fn is_empty(&self) -> bool {
         self.0.values().flatten().all(Option::is_none)

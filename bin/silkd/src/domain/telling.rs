@@ -2,16 +2,12 @@
 
 use crate::between::names::Holder;
 use silk_control::{ClassReport, PathReport, Report};
-use silk_stream::mail::Sender;
-use std::thread::Thread;
 
 /// A report that is being made.
 #[derive(Debug)]
 pub struct Telling {
-    /// Where it goes.
-    pub to: Sender<(Report, Vec<Holder>)>,
-    /// Who waits for it.
-    pub waiting: Thread,
+    /// Which report it is a part of.
+    pub round: u64,
     /// As far as it has come.
     pub report: Report,
     /// Who holds each of its paths.

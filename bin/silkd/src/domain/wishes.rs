@@ -88,7 +88,7 @@ impl Engine {
     pub(crate) fn apply_wishes(&mut self, id: PathId, now: Instant) {
         if let Some(wishes) = self.wishes_now(id) {
             for bell in [Bell::Wishes(wishes), Bell::Sent] {
-                self.core.paths.bell(id, now, &mut self.core.port, bell);
+                self.core.bell(id, bell, now);
             }
         }
     }
@@ -96,7 +96,7 @@ impl Engine {
     /// As [`Self::apply_wishes`], of a path that has just been made and so does as it is configured.
     pub(crate) fn apply_first_wishes(&mut self, id: PathId, now: Instant) {
         if let Some(wishes) = self.wishes_now(id).filter(|wishes| *wishes != Wishes::default()) {
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Wishes(wishes));
+            self.core.bell(id, Bell::Wishes(wishes), now);
         }
     }
 

@@ -9,6 +9,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// The thread.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub struct ProgramThread {
     pub cpu: CpuTime,
     /// Readable once it has ended.
     ended: Option<OwnedFd>,
+    /// How often it was demoted, twice; odd while it is.
+    demotions: AtomicU32,
 }
 
 impl ProgramThread {
@@ -32,13 +36,13 @@ impl ProgramThread {
             Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
             opened => Some(opened?),
         };
-        Ok(Self { cpu: CpuTime::of(tid), ended })
+        Ok(Self { cpu: CpuTime::of(tid), ended, demotions: AtomicU32::new(0) })
     }
 
     /// A record only: no thread that there is.
     #[cfg(test)]
     pub fn nobody() -> Self {
-        Self { cpu: CpuTime::of(u32::MAX >> 2), ended: None }
+        Self { cpu: CpuTime::of(u32::MAX >> 2), ended: None, demotions: AtomicU32::new(0) }
     }
 
     /// Its number, which may be another's by now.
@@ -61,6 +65,31 @@ impl ProgramThread {
             }
             other => priority::set(self.tid(), other),
         }
+    }
+
+    /// Takes its real-time priority, which `note` writes down, as one step for those who [raise](Self::raise) it meanwhile.
+    pub fn demote(&self, note: impl FnOnce()) {
+        self.demotions.fetch_add(1, SeqCst);
+        // A thread that has ended needs no priority.
+        let _ = self.schedule(Scheduling::Ordinary);
+        note();
+        self.demotions.fetch_add(1, SeqCst);
+    }
+
+    /// Schedules it so, which `note` writes down with `true`; but where it was demoted meanwhile, that lasts: `note` writes down
+    /// with `false` that it is ordinary. Whether it is scheduled so.
+    pub fn raise(&self, scheduling: Scheduling, note: impl Fn(bool)) -> bool {
+        let before = self.demotions.load(SeqCst);
+        if before % 2 == 1 || self.schedule(scheduling).is_err() {
+            return false;
+        }
+        note(true);
+        let lasts = self.demotions.load(SeqCst) == before;
+        if !lasts {
+            let _ = self.schedule(Scheduling::Ordinary);
+            note(false);
+        }
+        lasts
     }
 
     /// Whether Linux schedules it in real time now, as far as it tells.
@@ -101,6 +130,31 @@ mod tests {
         // The policy is the 41st field (proc_pid_stat(5)), the state the third.
         let fields = stat.rsplit_once(") ").unwrap().1;
         assert_eq!(fields.split(' ').nth(38), Some("0"), "{stat}");
+    }
+
+    #[test]
+    fn a_demotion_lasts_whatever_an_executor_does_meanwhile() {
+        use std::cell::Cell;
+        let mut sleeper = sleeper();
+        let thread = ProgramThread::of(sleeper.id()).unwrap();
+        let book = Cell::new(1);
+        let note = |raised| book.set(u32::from(raised) * 2);
+        let during = Cell::new(None);
+        thread.demote(|| {
+            book.set(0);
+            during.set(Some(thread.raise(Scheduling::Batch, note)));
+        });
+        assert_eq!((during.get(), book.get()), (Some(false), 0), "one that begins while it is demoted");
+        let before = thread.raise(Scheduling::Batch, |raised| {
+            note(raised);
+            if raised {
+                thread.demote(|| book.set(0));
+            }
+        });
+        assert_eq!((before, book.get()), (false, 0), "one that it came between");
+        assert!(thread.raise(Scheduling::Batch, note) && book.get() == 2, "later it may be raised again");
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
     }
 
     #[test]

@@ -179,15 +179,15 @@ impl Thread {
 
     fn demote(&mut self, why: &'static str, demotions: &mut Vec<Demotion>) {
         let Some(thread) = self.thread.upgrade() else { return };
-        // A thread that has ended needs no priority.
-        let _ = thread.schedule(Scheduling::Ordinary);
         let tid = thread.tid();
-        if let Some(known) = self.priorities.get(self.number as usize) {
-            known.store(0, SeqCst);
-        }
-        if let Some(record) = self.arena.thread(self.number) {
-            record.extended.store(0, SeqCst);
-        }
+        thread.demote(|| {
+            if let Some(known) = self.priorities.get(self.number as usize) {
+                known.store(0, SeqCst);
+            }
+            if let Some(record) = self.arena.thread(self.number) {
+                record.extended.store(0, SeqCst);
+            }
+        });
         self.forget();
         say!("silkd: thread {tid} lost its priority: {why}");
         if demotions.len() == REMEMBERED {

@@ -4,7 +4,7 @@ use super::{OTHER, datagram_to, open, rig, two_domains};
 use rig::{PAYLOAD, PORT};
 use silk_device::xdp::{Mode, Options};
 use silk_device::{End, Offload, readable};
-use silk_path::classify::{Protocol, Verdict};
+use silk_path::classify::{Belongs, Protocol};
 use std::time::Duration;
 
 /// A large TCP message from the left end, whose checksum and cutting are left to others.
@@ -30,7 +30,7 @@ fn a_large_message_arrives_whole_where_linux_receives() {
             let arrived = rig::arrivals(&mut device.ends[0], 1);
             assert!(matches!(&arrived[..], [(_, bytes)] if *bytes == message));
             let frame = arrived[0].0;
-            assert_eq!(Verdict::from_hint(frame.path), Some(Verdict::Listen { domain: 0 }));
+            assert_eq!(Belongs::from_hint(frame.path), Some(Belongs::Listen { domain: 0 }));
             assert_eq!((frame.checksum, frame.segment), (silk_device::Checksum::MaybePartial, 1400));
         }
         assert_eq!(device.ends[0].receive.received().bytes, 200 * 64_054);
@@ -110,9 +110,9 @@ fn datagrams_that_were_sent_in_one_call_arrive_one_by_one() {
             let arrived = rig::arrivals(&mut device.ends[0], expected.len());
             let payloads: Vec<_> = arrived.iter().map(|(_, bytes)| bytes[PAYLOAD..].to_vec()).collect();
             assert!(payloads == expected, "{mode:?}");
-            let hint = |frame: &silk_device::Frame| Verdict::from_hint(frame.path);
+            let hint = |frame: &silk_device::Frame| Belongs::from_hint(frame.path);
             assert!(
-                arrived.iter().all(|(frame, _)| hint(frame) == Some(Verdict::Listen { domain: 0 })),
+                arrived.iter().all(|(frame, _)| hint(frame) == Some(Belongs::Listen { domain: 0 })),
                 "{mode:?}"
             );
             assert_eq!(device.ends[0].receive.received().malformed, 0);

@@ -17,7 +17,7 @@ use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{self, Device, Limit, Mode, Options, Strangers, Tried};
 use silk_device::{Checksum, End, Offload, OpenError, Queues, napi, packet, readable, tap};
 use silk_path::classify::{
-    ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Tables, Verdict,
+    Belongs, ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Tables,
 };
 
 /// The port of the second domain's packets.
@@ -71,7 +71,7 @@ fn a_packet_of_a_path_brings_the_paths_word() {
             tables.flows.insert(&flow, Found { domain: 1, index: 4711 }).unwrap();
             rig::send(&mut left, &rig::datagram(b"for a path"));
             let (frame, bytes) = rig::arrivals(&mut device.ends[1], 1).pop().expect("a frame");
-            assert_eq!(Verdict::from_hint(frame.path), Some(Verdict::Path { domain: 1, index: 4711 }));
+            assert_eq!(Belongs::from_hint(frame.path), Some(Belongs::Path { domain: 1, index: 4711 }));
             assert_eq!(bytes, rig::datagram(b"for a path"));
             let counts = device.counts(1);
             assert_eq!((counts.path, counts.no_ring, counts.no_hint), (1, 0, 0));
@@ -80,7 +80,7 @@ fn a_packet_of_a_path_brings_the_paths_word() {
             tables.own_port(Protocol::Udp, None, PORT);
             rig::send(&mut left, &rig::datagram(b"for the listener"));
             let (frame, _) = rig::arrivals(&mut device.ends[0], 1).pop().expect("a frame");
-            assert_eq!(Verdict::from_hint(frame.path), Some(Verdict::Listen { domain: 0 }));
+            assert_eq!(Belongs::from_hint(frame.path), Some(Belongs::Listen { domain: 0 }));
         });
     }
 }

@@ -9,7 +9,7 @@ use silk_media::{
 use silk_modules::mflow::{Figures, MflowStage};
 use silk_modules::rtp::{Counts, RtpStage};
 use silk_modules::{Device, Setup};
-use silk_path::classify::{Between, Domains, Found, Owned, Protocol, Tables, Verdict};
+use silk_path::classify::{Belongs, Between, Domains, Found, Owned, Protocol, Tables};
 use silk_path::transform::Rule;
 use silk_path::{
     Attr, Attrs, Bell, Checksum, DropReason, Drops, Endpoint, Event, Graph, GraphSpec, Message, Meta, PathId,
@@ -18,7 +18,7 @@ use silk_path::{
 use silk_wire::checksum::{Sum, pseudo};
 use silk_wire::udp;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ struct Keeper {
     copied: Arc<AtomicUsize>,
     // What it was opened for.
     opened: Arc<Mutex<Vec<Coding>>>,
+    // Bytes of its own.
+    own: Arc<AtomicU64>,
 }
 
 impl Decoder for Keeper {
@@ -75,7 +77,7 @@ impl Decoder for Keeper {
     fn finish(&mut self, _: &mut dyn FnMut(Box<dyn Picture>)) {}
 
     fn memory(&self) -> u64 {
-        0
+        self.own.load(Relaxed)
     }
 }
 
@@ -159,6 +161,8 @@ pub struct Player {
     pub copied: Arc<AtomicUsize>,
     /// What decoders were opened for.
     pub opened: Arc<Mutex<Vec<Coding>>>,
+    /// Bytes that the decoder has of its own.
+    pub own: Arc<AtomicU64>,
 }
 
 /// All that anybody could see of it.
@@ -194,11 +198,13 @@ impl Player {
         let given = Given::default();
         let copied = Arc::<AtomicUsize>::default();
         let opened = Arc::<Mutex<Vec<Coding>>>::default();
+        let own = Arc::<AtomicU64>::default();
         let keeper = Keeper {
             given: given.clone(),
             room: offers_room.then(Vec::new),
             copied: copied.clone(),
             opened: opened.clone(),
+            own: own.clone(),
         };
         let kinds = silk_media::catalogue(silk_modules::catalogue(setup), keeper);
         let graph = Graph::build(&graph(carrier), &kinds).unwrap();
@@ -208,16 +214,22 @@ impl Player {
         let wish = Wish { ticks: carrier == Carrier::Rtp, ..wish };
         let attrs = Attrs::new().with(Attr::Local(Endpoint::v4(OURS, PORT)));
         let path = paths.create(top, wish.add_to(attrs), None, Instant::ZERO, &mut outside).unwrap();
-        Self { paths, tables, outside, path, given, copied, opened }
+        Self { paths, tables, outside, path, given, copied, opened, own }
+    }
+
+    /// From now on the path may have so many bytes more.
+    pub fn limit_memory(&mut self, more: u64) {
+        let account = &mut self.paths.path_mut(self.path).unwrap().state.account;
+        account.set_memory_limit(account.memory() + more);
     }
 
     /// A frame comes from the device.
     pub fn arrives(&mut self, frame: &[u8], checksum: Checksum) {
-        let verdict = self.tables.classify(frame);
-        if let Verdict::Discard { .. } | Verdict::Refuse { .. } | Verdict::Pass = verdict {
+        let belongs = self.tables.classify(frame);
+        if let Belongs::Discard { .. } | Belongs::Refuse { .. } | Belongs::Pass = belongs {
             return;
         }
-        let Some(path) = self.paths.target(frame, verdict) else { return };
+        let Some(path) = self.paths.target(frame, belongs) else { return };
         let mut buffer = vec![0; HEADROOM];
         buffer.extend_from_slice(frame);
         let (end, now) = (buffer.len(), self.outside.now);

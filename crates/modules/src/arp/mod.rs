@@ -38,7 +38,7 @@ use crate::ours::{Manner, Ours};
 use alloc::boxed::Box;
 use core::net::{IpAddr, Ipv4Addr};
 use silk_instant::Instant;
-use silk_path::classify::{Answer, Tables, Verdict, View};
+use silk_path::classify::{Answer, Belongs, Tables, View};
 use silk_path::service::{NET, RESOLVER, Service};
 use silk_path::{
     Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Request,
@@ -135,8 +135,8 @@ impl Module for Arp {
     }
 
     fn classify(&self, _: &mut View<'_>) -> Answer {
-        let verdict = Verdict::Control { domain: self.tables.domains().control };
-        if self.tables.owned().arp { Answer::Found(verdict) } else { Answer::Pass }
+        let belongs = Belongs::Control { domain: self.tables.domains().control };
+        if self.tables.owned().arp { Answer::Found(belongs) } else { Answer::Pass }
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {

@@ -66,7 +66,7 @@ use path_mtu::PathMtus;
 use reassembly::Reassembly;
 use redirects::Redirects;
 use silk_instant::Instant;
-use silk_path::classify::{Answer, Tables, Verdict, View};
+use silk_path::classify::{Answer, Belongs, Tables, View};
 use silk_path::service::{NET, RESOLVES, Service};
 use silk_path::{Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Step};
 use silk_wire::{eth, igmp, ipv4};
@@ -177,7 +177,7 @@ impl Module for Ip {
         }
         let payload = header.total_len() - header.header_len();
         if header.protocol == igmp::PROTOCOL && !header.is_fragment() && payload >= igmp::HEADER {
-            let ours = Verdict::Control { domain: self.tables.domains().control };
+            let ours = Belongs::Control { domain: self.tables.domains().control };
             return if self.tables.owned().arp { Answer::Found(ours) } else { Answer::Pass };
         }
         if view.group && (header.is_fragment() || header.protocol != ipv4::UDP) {
@@ -185,8 +185,8 @@ impl Module for Ip {
         }
         if header.is_fragment() {
             let ours = self.tables.owned().fragments && self.tables.is_local(header.destination());
-            let verdict = Verdict::Fragment { domain: self.tables.domains().fragment };
-            return if ours { Answer::Found(verdict) } else { Answer::Pass };
+            let belongs = Belongs::Fragment { domain: self.tables.domains().fragment };
+            return if ours { Answer::Found(belongs) } else { Answer::Pass };
         }
         view.remote.set_ip(header.source());
         view.local.set_ip(header.destination());

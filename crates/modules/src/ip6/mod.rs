@@ -52,7 +52,7 @@ use alloc::boxed::Box;
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::classify::{Answer, Tables, Verdict, View, skip_extensions};
+use silk_path::classify::{Answer, Belongs, Tables, View, skip_extensions};
 use silk_path::service::{NET, RESOLVES, Service};
 use silk_path::{Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Step};
 use silk_wire::{eth, ipv4, ipv6};
@@ -199,8 +199,8 @@ impl Module for Ip6 {
         if fragment {
             let ours =
                 !view.group && self.tables.owned().fragments && self.tables.is_local(header.destination());
-            let verdict = Verdict::Fragment { domain: self.tables.domains().fragment };
-            return if ours { Answer::Found(verdict) } else { Answer::Pass };
+            let belongs = Belongs::Fragment { domain: self.tables.domains().fragment };
+            return if ours { Answer::Found(belongs) } else { Answer::Pass };
         }
         if view.group && !matches!(protocol, ipv6::ICMP | ipv4::UDP) {
             return Answer::Pass;

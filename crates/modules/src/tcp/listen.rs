@@ -243,7 +243,6 @@ impl Stage for ListenStage {
     fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
         match bell {
             Bell::Full(why) => self.full = why,
-            Bell::Backlog(backlog) => self.halves.set_backlog(usize::from(backlog).max(1)),
             Bell::DeferAccept(limit) => {
                 let config = Config { defer_accept: seconds(limit), ..self.halves.config().clone() };
                 self.halves.set_config(config);

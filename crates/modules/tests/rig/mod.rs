@@ -14,7 +14,7 @@ use silk_modules::ip::Ip;
 use silk_modules::ip6::Ip6;
 use silk_modules::nd::Nd;
 use silk_modules::{Device, Setup, Standing, catalogue};
-use silk_path::classify::{Domains, Found, Owned, Tables, Verdict};
+use silk_path::classify::{Belongs, Domains, Found, Owned, Tables};
 use silk_path::transform::Rule;
 use silk_path::{
     Advertised, Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Framing,
@@ -312,21 +312,21 @@ impl Host {
     }
 
     fn run_frame(&mut self, frame: &[u8], checksum: Checksum) -> Option<Outcome> {
-        let verdict = self.tables.classify_over(frame, self.over);
+        let belongs = self.tables.classify_over(frame, self.over);
         assert_eq!(
-            verdict,
+            belongs,
             self.paths.graph().classify_over(frame, self.over),
             "the tables and the modules agree"
         );
-        if let Verdict::Discard { domain, index } = verdict {
+        if let Belongs::Discard { domain, index } = belongs {
             self.tables.count_discard(Found { domain, index });
             return None;
         }
-        if verdict == Verdict::Pass {
+        if belongs == Belongs::Pass {
             self.passed += 1;
             return None;
         }
-        let Some(path) = self.paths.target(frame, verdict) else {
+        let Some(path) = self.paths.target(frame, belongs) else {
             self.passed += 1;
             return None;
         };
@@ -340,7 +340,7 @@ impl Host {
 
     /// A frame arrives that no path takes, for that which answers for such.
     pub fn arrive_for_nobody(&mut self, frame: &[u8], parcel: &Parcel) -> Outcome {
-        assert_eq!(self.tables.classify_over(frame, self.over), Verdict::Pass);
+        assert_eq!(self.tables.classify_over(frame, self.over), Belongs::Pass);
         let path = self.paths.taker(parcel).expect("a path that answers");
         let outcome = self.run_at(path, frame, Checksum::Unknown);
         self.settle();

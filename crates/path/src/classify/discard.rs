@@ -7,7 +7,7 @@
 
 use super::flows::Found;
 use super::layout::*;
-use super::{Tables, Verdict};
+use super::{Belongs, Tables};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -178,7 +178,7 @@ impl Tables {
     }
 
     /// Counts a packet that was classified in user space, and dropped because the answer was
-    /// [`Verdict::Discard`]. The XDP program counts its own.
+    /// [`Belongs::Discard`]. The XDP program counts its own.
     pub fn count_discard(&self, path: Found) {
         if self.filtered(path) {
             self.entry(path)[2].fetch_add(1, Relaxed);
@@ -196,22 +196,22 @@ impl Tables {
 
     /// Step 11: a UDP packet whose flow was found, with this behind its header.
     #[inline]
-    pub(super) fn or_discard(&self, found: Found, payload: &[u8]) -> Verdict {
+    pub(super) fn or_discard(&self, found: Found, payload: &[u8]) -> Belongs {
         let entry = self.entry(found);
         if entry[0].load(Acquire) & VALUE != value(found) || found.index == INDEX_LISTEN {
-            return found.verdict();
+            return found.belongs();
         }
-        self.filtered_verdict(found, entry, payload)
+        self.by_filter(found, entry, payload)
     }
 
     #[cold]
-    fn filtered_verdict(&self, found: Found, entry: &[AtomicU64], payload: &[u8]) -> Verdict {
+    fn by_filter(&self, found: Found, entry: &[AtomicU64], payload: &[u8]) -> Belongs {
         let filter = read(entry, value(found)).and_then(|(what, least)| Filter::from_words(what, least));
         match filter {
             Some(filter) if filter.drops(payload) => {
-                Verdict::Discard { domain: found.domain, index: found.index }
+                Belongs::Discard { domain: found.domain, index: found.index }
             }
-            _ => found.verdict(),
+            _ => found.belongs(),
         }
     }
 }
@@ -318,12 +318,12 @@ mod tests {
             assert_eq!((tables.filter(other), tables.discarded(other)), (None, 0));
             let all = Filter { types: 0xff, ..MFLOW };
             tables.discard(PATH, &all).unwrap();
-            assert_eq!(tables.or_discard(other, &mflow(0, 1, 0)), other.verdict());
+            assert_eq!(tables.or_discard(other, &mflow(0, 1, 0)), other.belongs());
         }
         assert_eq!(tables.discarded(PATH), 0);
         assert_eq!(
             tables.or_discard(PATH, &mflow(0, 1, 0)),
-            Verdict::Discard { domain: PATH.domain, index: PATH.index }
+            Belongs::Discard { domain: PATH.domain, index: PATH.index }
         );
     }
 }

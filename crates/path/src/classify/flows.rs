@@ -2,7 +2,7 @@
 //! path index; flows over IPv6 by a [fingerprint](super::fingerprint) of these. Lock-free: domain threads insert and remove while others and the XDP program
 //! look up. The layout and the rules for readers and writers stand in [`layout`](super::layout).
 
-use super::Verdict;
+use super::Belongs;
 use super::fingerprint::second_half;
 use super::flow::{Flow, Key};
 use super::homes::Homes;
@@ -26,10 +26,10 @@ impl Found {
     }
 
     /// Where packets of the flow belong.
-    pub fn verdict(self) -> Verdict {
+    pub fn belongs(self) -> Belongs {
         match self.index {
-            INDEX_LISTEN => Verdict::Listen { domain: self.domain },
-            index => Verdict::Path { domain: self.domain, index },
+            INDEX_LISTEN => Belongs::Listen { domain: self.domain },
+            index => Belongs::Path { domain: self.domain, index },
         }
     }
 }
@@ -355,7 +355,7 @@ mod tests {
         let flows = Flows::with_room(8, 1);
         flows.insert(&flow(1), found(1)).unwrap();
         assert!(flows.replace(&flow(1), Found { domain: 1, index: INDEX_LISTEN }));
-        assert_eq!(flows.lookup(&flow(1)).map(Found::verdict), Some(Verdict::Listen { domain: 1 }));
+        assert_eq!(flows.lookup(&flow(1)).map(Found::belongs), Some(Belongs::Listen { domain: 1 }));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::Endpoint;
 
 /// Where a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Belongs {
     /// To this path of this domain.
     Path {
         /// The domain.
@@ -73,8 +73,8 @@ pub enum Verdict {
     Pass,
 }
 
-impl Verdict {
-    /// The verdict as the XDP program writes it in front of a frame; 0 for what it
+impl Belongs {
+    /// It, as the XDP program writes it in front of a frame; 0 for what it
     /// does not hand over.
     pub fn hint(self) -> u32 {
         use layout::*;
@@ -93,7 +93,7 @@ impl Verdict {
         use layout::*;
         let domain = (hint >> DOMAIN_SHIFT & DOMAIN_MASK) as u8;
         if hint & VALUE_VALID != 0 {
-            return Some(Found::from_value(hint).verdict());
+            return Some(Found::from_value(hint).belongs());
         }
         match hint & 0xff {
             HINT_LISTEN => Some(Self::Listen { domain }),
@@ -119,7 +119,7 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is known where the packet belongs.
-    Found(Verdict),
+    Found(Belongs),
     /// Ask the module above: the one at this service that is known by this protocol.
     Ask {
         /// The service to ask through.
@@ -180,18 +180,18 @@ mod tests {
 
     #[test]
     fn a_hint_reads_as_it_was_written() {
-        for verdict in [
-            Verdict::Path { domain: 63, index: 0 },
-            Verdict::Path { domain: 0, index: layout::INDEX_LISTEN - 1 },
-            Verdict::Listen { domain: 5 },
-            Verdict::Fragment { domain: 6 },
-            Verdict::Control { domain: 7 },
+        for belongs in [
+            Belongs::Path { domain: 63, index: 0 },
+            Belongs::Path { domain: 0, index: layout::INDEX_LISTEN - 1 },
+            Belongs::Listen { domain: 5 },
+            Belongs::Fragment { domain: 6 },
+            Belongs::Control { domain: 7 },
         ] {
-            assert_eq!(Verdict::from_hint(verdict.hint()), Some(verdict));
+            assert_eq!(Belongs::from_hint(belongs.hint()), Some(belongs));
         }
-        for none in [Verdict::Pass, Verdict::Refuse { domain: 5 }, Verdict::Discard { domain: 5, index: 9 }] {
-            assert_eq!(Verdict::from_hint(none.hint()), None);
+        for none in [Belongs::Pass, Belongs::Refuse { domain: 5 }, Belongs::Discard { domain: 5, index: 9 }] {
+            assert_eq!(Belongs::from_hint(none.hint()), None);
         }
-        assert_eq!(Verdict::from_hint(0x0100_00ff), None, "an unknown hint says nothing");
+        assert_eq!(Belongs::from_hint(0x0100_00ff), None, "an unknown hint says nothing");
     }
 }

@@ -5,7 +5,7 @@
 use super::fields::{be16, ipv4};
 use super::flow::{Between, Flow, Protocol};
 use super::spec6;
-use super::{Tables, Verdict};
+use super::{Belongs, Tables};
 use crate::Endpoint;
 use crate::module::Parcel;
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -91,16 +91,16 @@ fn packet(bytes: &[u8], quoted: bool) -> Option<Packet<'_>> {
 
 impl Tables {
     /// Where an Ethernet frame belongs that came over the first device, which may be the only one.
-    pub fn classify(&self, frame: &[u8]) -> Verdict {
+    pub fn classify(&self, frame: &[u8]) -> Belongs {
         self.classify_over(frame, 0)
     }
 
     /// Where an Ethernet frame belongs that came over this device.
-    pub fn classify_over(&self, frame: &[u8], device: u8) -> Verdict {
-        self.try_classify(frame, device).unwrap_or(Verdict::Pass)
+    pub fn classify_over(&self, frame: &[u8], device: u8) -> Belongs {
+        self.try_classify(frame, device).unwrap_or(Belongs::Pass)
     }
 
-    fn try_classify(&self, frame: &[u8], device: u8) -> Option<Verdict> {
+    fn try_classify(&self, frame: &[u8], device: u8) -> Option<Belongs> {
         let Framed { vid, kind, payload } = framed(frame)?;
         match kind {
             _ if vid != self.vlan(device) => None,
@@ -112,7 +112,7 @@ impl Tables {
     }
 
     /// Where an IPv4 packet belongs; `group`: it was sent to a group of stations.
-    fn classify_ip(&self, bytes: &[u8], group: bool) -> Option<Verdict> {
+    fn classify_ip(&self, bytes: &[u8], group: bool) -> Option<Belongs> {
         let packet = packet(bytes, false)?;
         if packet.protocol == IGMP && !packet.fragment && packet.payload.len() >= 8 {
             return self.owned().arp.then(|| self.control());
@@ -126,15 +126,15 @@ impl Tables {
         }
         if packet.fragment {
             let ours = self.owned().fragments && self.is_local(packet.destination);
-            return ours.then(|| Verdict::Fragment { domain: self.domains().fragment });
+            return ours.then(|| Belongs::Fragment { domain: self.domains().fragment });
         }
         match packet.protocol {
-            1 => self.verdict_for_icmp(packet.destination, packet.payload),
+            1 => self.whose_icmp(packet.destination, packet.payload),
             number => self.classify_flow(&packet, Protocol::numbered(number)?),
         }
     }
 
-    fn classify_flow(&self, packet: &Packet<'_>, protocol: Protocol) -> Option<Verdict> {
+    fn classify_flow(&self, packet: &Packet<'_>, protocol: Protocol) -> Option<Belongs> {
         let least = if protocol == Protocol::Tcp { 20 } else { 8 };
         if packet.payload.len() < least {
             return None;
@@ -149,13 +149,13 @@ impl Tables {
 
     /// Where an ICMP message to `local` belongs: for an error, the domain of the flow it is
     /// about.
-    pub fn verdict_for_icmp(&self, local: Ipv4Addr, message: &[u8]) -> Option<Verdict> {
+    pub fn whose_icmp(&self, local: Ipv4Addr, message: &[u8]) -> Option<Belongs> {
         if message.len() < 8 || !self.is_local(local) {
             return None;
         }
         let quoted = self.quoted_flow(message);
         match quoted.and_then(|flow| self.flows.lookup(&flow)) {
-            Some(found) => Some(Verdict::Control { domain: found.domain }),
+            Some(found) => Some(Belongs::Control { domain: found.domain }),
             None => self.quoted_port(quoted.map(|flow| Between {
                 protocol: flow.protocol,
                 local: flow.local.into(),
@@ -232,11 +232,11 @@ mod tests {
     fn an_exact_entry_comes_first_then_the_port_then_linux() {
         let tables = tables();
         let packet = frame(&ip(6, THERE, HERE, 20));
-        assert_eq!(tables.classify(&packet), Verdict::Pass);
+        assert_eq!(tables.classify(&packet), Belongs::Pass);
         tables.own_port(Protocol::Tcp, None, 80);
-        assert_eq!(tables.classify(&packet), Verdict::Listen { domain: 1 });
+        assert_eq!(tables.classify(&packet), Belongs::Listen { domain: 1 });
         tables.flows.insert(&flow(), Found { domain: 4, index: 9 }).unwrap();
-        assert_eq!(tables.classify(&packet), Verdict::Path { domain: 4, index: 9 });
+        assert_eq!(tables.classify(&packet), Belongs::Path { domain: 4, index: 9 });
     }
 
     #[test]
@@ -250,13 +250,13 @@ mod tests {
         for (vlan, ours, others) in [(0, on(0), on(100)), (100, on(100), packet.clone())] {
             let tables = tables().on_vlan(vlan);
             tables.own_port(Protocol::Tcp, None, 80);
-            assert_eq!(tables.classify(&ours), Verdict::Listen { domain: 1 });
-            assert_eq!(tables.classify(&others), Verdict::Pass);
-            assert_eq!(tables.classify(&on(101)), Verdict::Pass);
+            assert_eq!(tables.classify(&ours), Belongs::Listen { domain: 1 });
+            assert_eq!(tables.classify(&others), Belongs::Pass);
+            assert_eq!(tables.classify(&on(101)), Belongs::Pass);
             assert!(
                 matches!(parcel(&ours), Some(Parcel::Listen(Between { local, .. })) if local == Endpoint::from(HERE))
             );
-            assert_eq!(tables.classify(&ours[..17]), Verdict::Pass);
+            assert_eq!(tables.classify(&ours[..17]), Belongs::Pass);
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let tables = tables();
         tables.own_port(Protocol::Tcp, None, 81);
         let to = SocketAddrV4::new(*HERE.ip(), 81);
-        assert_eq!(tables.classify(&frame(&ip(6, THERE, to, 20))), Verdict::Listen { domain: 6 });
+        assert_eq!(tables.classify(&frame(&ip(6, THERE, to, 20))), Belongs::Listen { domain: 6 });
     }
 
     #[test]
@@ -273,11 +273,11 @@ mod tests {
         let tables = tables();
         let mut fragment = ip(17, THERE, HERE, 8);
         fragment[6] = 0x20;
-        assert_eq!(tables.classify(&frame(&fragment)), Verdict::Fragment { domain: 2 });
+        assert_eq!(tables.classify(&frame(&fragment)), Belongs::Fragment { domain: 2 });
         let mut arp = frame(&[0; 28]);
         arp[13] = 6;
-        assert_eq!(tables.classify(&arp), Verdict::Control { domain: 3 });
-        assert_eq!(tables.classify(&frame(&ip(1, THERE, HERE, 8))), Verdict::Control { domain: 3 });
+        assert_eq!(tables.classify(&arp), Belongs::Control { domain: 3 });
+        assert_eq!(tables.classify(&frame(&ip(1, THERE, HERE, 8))), Belongs::Control { domain: 3 });
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
         error.extend(ip(6, HERE, THERE, 8));
         let total = error.len() as u16;
         error[2..4].copy_from_slice(&total.to_be_bytes());
-        assert_eq!(tables.classify(&frame(&error)), Verdict::Control { domain: 4 });
+        assert_eq!(tables.classify(&frame(&error)), Belongs::Control { domain: 4 });
     }
 
     #[test]
@@ -298,13 +298,13 @@ mod tests {
         tables.own_port(Protocol::Tcp, None, 80);
         let whole = frame(&ip(6, THERE, HERE, 20));
         for length in 0..whole.len() {
-            assert_eq!(tables.classify(&whole[..length]), Verdict::Pass, "{length} bytes");
+            assert_eq!(tables.classify(&whole[..length]), Belongs::Pass, "{length} bytes");
         }
         let elsewhere = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80);
-        assert_eq!(tables.classify(&frame(&ip(6, THERE, elsewhere, 20))), Verdict::Pass);
+        assert_eq!(tables.classify(&frame(&ip(6, THERE, elsewhere, 20))), Belongs::Pass);
         let mut group = whole;
         group[0] = 1;
-        assert_eq!(tables.classify(&group), Verdict::Pass);
+        assert_eq!(tables.classify(&group), Belongs::Pass);
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use super::fields::{be16, ipv6};
 use super::flow::{Between, Protocol};
 use super::layout::{EXTENSION_BYTES, EXTENSIONS};
-use super::{Tables, Verdict};
+use super::{Belongs, Tables};
 use crate::Endpoint;
 use crate::module::Parcel;
 use core::net::{IpAddr, Ipv6Addr};
@@ -91,14 +91,14 @@ impl Tables {
     /// Where an IPv6 packet belongs; `group`: it was sent to a group of stations. A call of its
     /// own, so that what IPv4's packets run through stays as short as it was.
     #[inline(never)]
-    pub(super) fn classify_ip6(&self, bytes: &[u8], group: bool) -> Option<Verdict> {
+    pub(super) fn classify_ip6(&self, bytes: &[u8], group: bool) -> Option<Belongs> {
         let packet = packet(bytes)?;
         if packet.fragment {
             let ours = !group && self.owned().fragments && self.is_local(packet.destination);
-            return ours.then(|| Verdict::Fragment { domain: self.domains().fragment });
+            return ours.then(|| Belongs::Fragment { domain: self.domains().fragment });
         }
         if packet.protocol == ICMP {
-            return self.verdict_for_icmp6(packet.destination, packet.payload, group);
+            return self.whose_icmp6(packet.destination, packet.payload, group);
         }
         if group {
             let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
@@ -112,12 +112,12 @@ impl Tables {
         }
         let remote = Endpoint::v6(packet.source, be16(packet.payload, 0)?);
         let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
-        self.verdict_for(&Between { protocol, local, remote }, packet.dscp, packet.payload)
+        self.whose(&Between { protocol, local, remote }, packet.dscp, packet.payload)
     }
 
     /// Where an ICMPv6 message to `local` belongs: for an error, the domain of the flow it is
     /// about. `group`: it was sent to a group of stations.
-    pub fn verdict_for_icmp6(&self, local: Ipv6Addr, message: &[u8], group: bool) -> Option<Verdict> {
+    pub fn whose_icmp6(&self, local: Ipv6Addr, message: &[u8], group: bool) -> Option<Belongs> {
         if message.len() < 8 {
             return None;
         }
@@ -133,7 +133,7 @@ impl Tables {
         }
         let quoted = quoted_flow(message);
         match quoted.and_then(|flow| self.flows.lookup(&flow)) {
-            Some(found) => Some(Verdict::Control { domain: found.domain }),
+            Some(found) => Some(Belongs::Control { domain: found.domain }),
             None => self.quoted_port(quoted),
         }
     }
@@ -211,21 +211,21 @@ mod tests {
     fn an_exact_entry_comes_first_then_the_port_then_linux() {
         let tables = tables();
         let packet = frame(&ip(6, &[], THERE, HERE, 20));
-        assert_eq!(tables.classify(&packet), Verdict::Pass);
+        assert_eq!(tables.classify(&packet), Belongs::Pass);
         tables.own_port(Protocol::Tcp, Some(HERE.ip()), 80);
-        assert_eq!(tables.classify(&packet), Verdict::Listen { domain: 1 });
+        assert_eq!(tables.classify(&packet), Belongs::Listen { domain: 1 });
         let mut hurried = packet.clone();
         hurried[14..16].copy_from_slice(&[0x6b, 0x80]);
-        assert_eq!(tables.classify(&hurried), Verdict::Listen { domain: 6 });
+        assert_eq!(tables.classify(&hurried), Belongs::Listen { domain: 6 });
         tables.flows.insert(&flow(), Found { domain: 4, index: 9 }).unwrap();
-        assert_eq!(tables.classify(&packet), Verdict::Path { domain: 4, index: 9 });
+        assert_eq!(tables.classify(&packet), Belongs::Path { domain: 4, index: 9 });
     }
 
     #[test]
     fn extension_headers_are_skipped_as_far_as_they_are_reasonable() {
         let tables = tables();
         tables.own_port(Protocol::Tcp, None, 80);
-        let listen = Verdict::Listen { domain: 1 };
+        let listen = Belongs::Listen { domain: 1 };
         let behind =
             |next: u8, extensions: &[u8]| tables.classify(&frame(&ip(next, extensions, THERE, HERE, 20)));
         let option = |next: u8, units: u8| {
@@ -234,14 +234,14 @@ mod tests {
             bytes
         };
         assert_eq!(behind(60, &option(6, 16)), listen);
-        assert_eq!(behind(60, &option(6, 17)), Verdict::Pass, "too many bytes");
+        assert_eq!(behind(60, &option(6, 17)), Belongs::Pass, "too many bytes");
         let chain = |kinds: &[u8]| kinds.iter().flat_map(|next| option(*next, 1)).collect::<Vec<u8>>();
         assert_eq!(behind(0, &chain(&[43, 60, 44, 6])), listen, "with an atomic fragment");
-        assert_eq!(behind(0, &chain(&[43, 60, 44, 60, 6])), Verdict::Pass, "too many");
+        assert_eq!(behind(0, &chain(&[43, 60, 44, 60, 6])), Belongs::Pass, "too many");
         let mut piece = chain(&[43, 60, 60, 44, 6]);
         piece[35] = 1;
-        assert_eq!(behind(0, &piece), Verdict::Pass, "a fragment header counts");
-        assert_eq!(behind(51, &option(6, 1)), Verdict::Pass, "what we do not know is Linux's");
+        assert_eq!(behind(0, &piece), Belongs::Pass, "a fragment header counts");
+        assert_eq!(behind(51, &option(6, 1)), Belongs::Pass, "what we do not know is Linux's");
     }
 
     #[test]
@@ -250,9 +250,9 @@ mod tests {
         let fragment = [17, 0, 0, 1, 0, 0, 0, 0];
         assert_eq!(
             tables.classify(&frame(&ip(44, &fragment, THERE, HERE, 8))),
-            Verdict::Fragment { domain: 2 }
+            Belongs::Fragment { domain: 2 }
         );
-        let control = Verdict::Control { domain: 3 };
+        let control = Belongs::Control { domain: 3 };
         let to_group = |group: &str, kind| {
             let mut message = ip(ICMP, &[], THERE, Endpoint::v6(group.parse().unwrap(), 0), 24);
             message[IPV6] = kind;
@@ -262,12 +262,12 @@ mod tests {
         };
         let classify = |group: &str, kind| tables.classify(&to_group(group, kind));
         assert_eq!(classify("ff02::1:ff00:1", 135), control);
-        assert_eq!(classify("ff02::1:ff00:1", 128), Verdict::Pass, "a ping to a group");
+        assert_eq!(classify("ff02::1:ff00:1", 128), Belongs::Pass, "a ping to a group");
         assert_eq!(classify("ff02::1", 128), control, "a ping to everybody");
-        assert_eq!(classify("ff02::1", 129), Verdict::Pass, "an answer to everybody");
+        assert_eq!(classify("ff02::1", 129), Belongs::Pass, "an answer to everybody");
         let shared = self::tables();
         shared.configure(Owned::default(), Domains::default(), &[], &[HERE.ip()]).unwrap();
-        assert_eq!(shared.classify(&to_group("ff02::1", 128)), Verdict::Pass, "Linux answers");
+        assert_eq!(shared.classify(&to_group("ff02::1", 128)), Belongs::Pass, "Linux answers");
         let mut ping = ip(ICMP, &[], THERE, HERE, 8);
         ping[IPV6] = 128;
         assert_eq!(tables.classify(&frame(&ping)), control);
@@ -280,7 +280,7 @@ mod tests {
         let mut error = ip(ICMP, &[], Endpoint::v6(Ipv6Addr::LOCALHOST, 0), HERE, 8);
         error[IPV6] = 2;
         error.extend(ip(6, &[], HERE, THERE, 8));
-        assert_eq!(tables.classify(&frame(&with_length(error))), Verdict::Control { domain: 4 });
+        assert_eq!(tables.classify(&frame(&with_length(error))), Belongs::Control { domain: 4 });
     }
 
     #[test]
@@ -296,9 +296,9 @@ mod tests {
             error.extend(ip(44, &header, HERE, THERE, length));
             tables.classify(&frame(&with_length(error)))
         };
-        let flows = Verdict::Control { domain: 4 };
+        let flows = Belongs::Control { domain: 4 };
         assert_eq!([quoting(1, 8), quoting(0, 8)], [flows; 2], "one of several, or the only one");
-        assert_eq!([quoting(9, 8), quoting(1, 7)], [Verdict::Pass; 2], "a later one, or too little of it");
+        assert_eq!([quoting(9, 8), quoting(1, 7)], [Belongs::Pass; 2], "a later one, or too little of it");
     }
 
     #[test]
@@ -307,13 +307,13 @@ mod tests {
         tables.own_port(Protocol::Tcp, None, 80);
         let whole = frame(&ip(6, &[], THERE, HERE, 20));
         for length in 0..whole.len() {
-            assert_eq!(tables.classify(&whole[..length]), Verdict::Pass, "{length} bytes");
+            assert_eq!(tables.classify(&whole[..length]), Belongs::Pass, "{length} bytes");
         }
         let elsewhere = Endpoint::v6(Ipv6Addr::LOCALHOST, 80);
-        assert_eq!(tables.classify(&frame(&ip(6, &[], THERE, elsewhere, 20))), Verdict::Pass);
+        assert_eq!(tables.classify(&frame(&ip(6, &[], THERE, elsewhere, 20))), Belongs::Pass);
         let mut group = whole;
         group[0] = 0x33;
-        assert_eq!(tables.classify(&group), Verdict::Pass);
+        assert_eq!(tables.classify(&group), Belongs::Pass);
     }
 
     proptest! {

@@ -12,7 +12,7 @@ pub use spec::{
     BadParameter, Catalogue, End, GraphSpec, Kind, LinkSpec, ModuleSpec, Parameter, ParameterKind, Value,
 };
 
-use crate::classify::{Answer, Verdict, View};
+use crate::classify::{Answer, Belongs, View};
 use crate::id::ModuleId;
 use crate::module::{Modules, Node, Peer};
 use alloc::vec;
@@ -72,36 +72,36 @@ impl Graph {
     /// Classifies an Ethernet frame by asking the modules, from the bottom up (Scout §3.4).
     /// Answers the same as the compiled tables, only slower; changes nothing. The frame came over the
     /// first device, which may be the only one.
-    pub fn classify(&self, frame: &[u8]) -> Verdict {
+    pub fn classify(&self, frame: &[u8]) -> Belongs {
         self.classify_over(frame, 0)
     }
 
     /// The same for a frame that came over this device.
-    pub fn classify_over(&self, frame: &[u8], device: u8) -> Verdict {
+    pub fn classify_over(&self, frame: &[u8], device: u8) -> Belongs {
         for bottom in &self.bottoms {
             let mut view = View::new(frame, device);
             match self.ask(*bottom, &mut view) {
-                Verdict::Pass => {}
-                verdict => return verdict,
+                Belongs::Pass => {}
+                belongs => return belongs,
             }
         }
-        Verdict::Pass
+        Belongs::Pass
     }
 
-    fn ask(&self, first: ModuleId, view: &mut View<'_>) -> Verdict {
+    fn ask(&self, first: ModuleId, view: &mut View<'_>) -> Belongs {
         let mut asked = first;
         for _ in 0..crate::route::MAX_STAGES {
-            let Some(module) = self.modules.module(asked) else { return Verdict::Pass };
+            let Some(module) = self.modules.module(asked) else { return Belongs::Pass };
             match module.classify(view) {
-                Answer::Found(verdict) => return verdict,
-                Answer::Pass => return Verdict::Pass,
+                Answer::Found(belongs) => return belongs,
+                Answer::Pass => return Belongs::Pass,
                 Answer::Ask { service, protocol } => match self.above(asked, service, protocol) {
                     Some(next) => asked = next,
-                    None => return Verdict::Pass,
+                    None => return Belongs::Pass,
                 },
             }
         }
-        Verdict::Pass
+        Belongs::Pass
     }
 
     /// The module linked at `service` that is known by `protocol`, or the only one where the

@@ -132,7 +132,7 @@ impl Stage for LayerStage {
 
     fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
         self.note("bell");
-        if let Bell::Backlog(millis) = bell {
+        if let Bell::Urgent(millis) = bell {
             cx.arm(cx.now() + Duration::from_millis(millis.into()));
         }
         self.habit != Deaf

@@ -287,7 +287,7 @@ fn bells_and_reports_go_down_and_events_go_up_until_someone_is_deaf() {
 fn a_timer_runs_once_when_due_and_its_event_reaches_the_port() {
     let mut rig = Rig::new(&[Pass, Pass]);
     let path = rig.create();
-    rig.paths.bell(path, Instant::ZERO, &mut rig.world, Bell::Backlog(10));
+    rig.paths.bell(path, Instant::ZERO, &mut rig.world, Bell::Urgent(10));
     let due = Instant::from_millis(10);
     assert_eq!(rig.world.armed, [due], "one call for both stages' timers");
     rig.take_log();

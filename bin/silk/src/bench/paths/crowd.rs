@@ -86,8 +86,8 @@ impl Crowd {
                         Way::Known => *path,
                         Way::FromTheFrame => {
                             let frame = &frame[HEADROOM..];
-                            let verdict = server.tables.classify(frame);
-                            server.paths.target(frame, verdict).expect("it is a connection's")
+                            let belongs = server.tables.classify(frame);
+                            server.paths.target(frame, belongs).expect("it is a connection's")
                         }
                     };
                     server.arrive_in_place(path, frame);

@@ -5,7 +5,7 @@ use super::case::{Case, Work, timed};
 use super::host::HERE;
 use super::row::Peers;
 use core::net::{Ipv4Addr, SocketAddrV4};
-use silk_path::classify::{Domains, Flow, Found, Owned, Protocol, Tables, Verdict};
+use silk_path::classify::{Belongs, Domains, Flow, Found, Owned, Protocol, Tables};
 use silk_wire::{MacAddr, eth, ipv4, tcp};
 use std::hint::black_box;
 use std::rc::Rc;
@@ -153,8 +153,8 @@ fn framed(tables: &Tables, flows: &[Flow], there: bool) {
     for Flow { remote, .. } in flows {
         frame[SOURCE..SOURCE + 4].copy_from_slice(&remote.ip().octets());
         frame[SOURCE_PORT..SOURCE_PORT + 2].copy_from_slice(&remote.port().to_be_bytes());
-        let verdict = tables.classify(black_box(&frame));
-        assert_eq!(verdict != Verdict::Pass, there, "only paths there are can be found");
+        let belongs = tables.classify(black_box(&frame));
+        assert_eq!(belongs != Belongs::Pass, there, "only paths there are can be found");
     }
 }
 

@@ -324,6 +324,64 @@ def signal_of_a_broken_pipe(w):
 
 
 @case
+def threads_that_write_while_their_process_ends(w):
+    """What is written just then is lost or not, but no thread meets a broken pipe."""
+    def child(end):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        threading.Thread(target=lambda: [C.send(end.fileno(), b"x" * 1000, 1000, 0) for _ in iter(int, 1)], daemon=True).start()
+        time.sleep(0.02)
+        os._exit(0)
+    statuses = set()
+    for _ in range(20):
+        end = w.connected()
+        w.peer.do("import threading; threading.Thread(target=lambda e=e: outcome(lambda: [0 for _ in iter(lambda: e.recv(65536), b'')]), daemon=True).start()")
+        pid = os.fork()
+        if pid == 0:
+            child(end)
+        end.close()
+        statuses.add(os.waitpid(pid, 0)[1])
+    w.result("statuses", statuses)
+
+
+@case
+def terminals_and_nothing_in_place_of_standard_connections(w):
+    """A program that a super-server has started has its connection there."""
+    end = w.connected()
+    told, tell = os.pipe()
+
+    def on_a_terminal():
+        child, terminal = os.forkpty()
+        if child == 0:
+            os.write(1, b"first\n")
+            os.execvp("sh", ["sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo terminal"])
+        said = b""
+        try:
+            while more := os.read(terminal, 100):
+                said += more
+        except OSError:
+            pass
+        os.waitpid(child, 0)
+        os.write(tell, said.replace(b"\r", b""))
+
+    def as_a_daemon():
+        C.daemon(1, 0)
+        os.write(1, b"nothing")
+        os.write(tell, os.readlink("/proc/self/fd/1").encode())
+
+    for name, does in (("forkpty", on_a_terminal), ("daemon", as_a_daemon)):
+        pid = os.fork()
+        if pid == 0:
+            for standard in range(3):
+                os.dup2(end.fileno(), standard)
+            does()
+            os._exit(0)
+        w.result(name, os.read(told, 200))
+        os.waitpid(pid, 0)
+    end.sendall(b"bye")
+    w.result("the peer reads", w.peer.tell("e.recv(100)"))
+
+
+@case
 def shutdown_while_another_thread_reads(w):
     end = w.connected()
     reader = blocked(end.recv, 10)
@@ -347,6 +405,17 @@ def shutdown_while_another_thread_polls(w):
     polling = blocked(lambda: [words(event) for _, event in p.poll(5000)])
     end.shutdown(socket.SHUT_RDWR)
     w.result("poll", outcome_of(*polling))
+
+
+@case
+def shutdown_while_another_thread_polls_beside_a_pipe(w):
+    a_pipe = os.pipe()
+    connected = w.udp()
+    connected.connect(w.peer_udp())
+    for name, end in (("a stream", w.connected()), ("a listener", w.listener()), ("datagrams", connected), ("datagrams of anybody", w.udp(w.port()))):
+        polling = poll_alone(end, a_pipe[0])
+        attempt(end.shutdown, socket.SHUT_RDWR)
+        w.result(name, outcome_of(*polling, 0.8))
 
 
 @case
@@ -388,6 +457,23 @@ def close_while_another_thread_polls(w):
         polling = poll_alone(end, also)
         os.close(end.detach())
         w.result(f"poll {name}", outcome_of(*polling))
+
+
+@case
+def close_of_an_event_set_in_which_another_thread_waits(w):
+    """The next has its number, and what comes there is the next one's alone."""
+    first, end = w.connected(), w.connected()
+    closed = select.epoll()
+    closed.register(first, select.EPOLLIN)
+    told = ctypes.create_string_buffer(12)
+    waiting = blocked(lambda: answer(C.epoll_wait(closed.fileno(), told, 1, 4000)))
+    closed.close()
+    following = select.epoll()
+    following.register(end, select.EPOLLIN | select.EPOLLET | select.EPOLLONESHOT)
+    time.sleep(1.5)
+    w.peer.do("e.sendall(b'hello')")
+    w.result("the next", [words(event) for _, event in following.poll(SURELY)])
+    w.result("the closed one", outcome_of(*waiting, 0.3))
 
 
 @case

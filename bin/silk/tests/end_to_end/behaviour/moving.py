@@ -210,6 +210,9 @@ def splicing(w):
     w.result("what is in the pipe", attempt(os.read, source, 100))
     os.close(sink)
     w.result("at the end", attempt(os.splice, source, end.fileno(), 100))
+    w.peer.do("reset(e)")
+    wait_for(lambda: polled(end, ANY_EVENT) & select.POLLERR)
+    w.result("at the end, of a broken connection", attempt(os.splice, source, end.fileno(), 100))
     os.close(source)
 
 
