@@ -37,6 +37,7 @@ impl Connection {
         let (before, calm) = (self.outstanding(), self.recovery.is_calm());
         self.recovery.original = false;
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
+        let is_repairing = self.recovery.phase() == Phase::Fast;
         let mut arrived = None;
         if self.recovery.sack() {
             let dsack = seg.options.sack.duplicate(seg.ack);
@@ -65,7 +66,10 @@ impl Connection {
             self.on_sack_acknowledgement(now, seg, before, calm);
         }
         self.on_echo(seg, before);
-        self.pace_repair(seg.ack.since(before.una), held);
+        let paced = self.pace_repair(seg.ack.since(before.una), held);
+        if is_repairing && !paced {
+            self.make_room_for_lost(lost);
+        }
         let delivered = self.tell_delivery(now, seg.ack.since(before.una), held, lost);
         if self.ecn.says_mark(seg.flags) {
             self.counters.mishaps().octets_marked += u64::from(delivered);

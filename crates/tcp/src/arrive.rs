@@ -42,7 +42,9 @@ impl Connection {
 
     fn note_arrival(&mut self, now: Instant, octets: usize) {
         self.counters.text_in = self.counters.text_in.wrapping_add(1);
-        self.rcv.largest = self.rcv.largest.max(u16::try_from(octets).unwrap_or(u16::MAX));
+        // What came as one may have been several segments.
+        let segment = octets.min(self.offered_text());
+        self.rcv.largest = self.rcv.largest.max(u16::try_from(segment).unwrap_or(u16::MAX));
         self.rcv.last_text = now;
     }
 

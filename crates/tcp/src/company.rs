@@ -54,7 +54,7 @@ impl Connection {
     /// Text in order came. What came as one may have been several segments on the wire.
     // RFC 9293 MUST-40, SHLD-18, SHLD-19.
     pub(crate) fn delay_ack(&mut self, now: Instant, octets: usize) {
-        let segments = (octets / usize::from(self.snd.mss)).clamp(1, 2) as u8;
+        let segments = (octets / self.full_text()).clamp(1, 2) as u8;
         self.rcv.unacked = self.rcv.unacked.saturating_add(segments);
         let is_short = octets < usize::from(self.rcv.largest.max(SHORT));
         if self.rcv.unacked >= 2 || self.rcv.quickack || (is_short && self.rcv.company.missed) {
@@ -64,6 +64,17 @@ impl Connection {
             self.rcv.company.patient = !is_short || self.rcv.company.is_usual() || long <= MOMENT;
             self.timers.arm(Timer::DelayedAck, now + if self.rcv.company.patient { long } else { MOMENT });
         }
+    }
+
+    /// Octets of text in a full segment: ours, and as a rule the peer's, which has the same options in it.
+    fn full_text(&self) -> usize {
+        self.outstanding().mss as usize
+    }
+
+    /// Octets of text in the largest segment that the peer may send.
+    pub(crate) fn offered_text(&self) -> usize {
+        let options = self.snd.mss.saturating_sub(self.full_text() as u16);
+        self.rcv.offered_mss.saturating_sub(options).into()
     }
 
     /// An acknowledgement has waited, for a moment or for as long as any.

@@ -160,15 +160,17 @@ impl Cubic {
         }
     }
 
-    /// §4.6 and, where the flow gives room to newer ones, fast convergence (§4.7).
-    // RFC 9438 §4.7.
-    fn reduce(&mut self, flight: u32, mss: u32) {
+    /// §4.6, of the window and not of what is outstanding, and, where the flow gives room to newer ones, fast convergence (§4.7).
+    /// Where the program was the limit what is outstanding says nothing of the path, and a window that was not used has not
+    /// grown (in slow start: that was used by less than half).
+    // RFC 9438 §4.6, §4.7.
+    fn reduce(&mut self, mss: u32) {
         let cwnd = self.cwnd;
         let curve = self.curve();
         curve.w_max = if cwnd < curve.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         curve.prior = cwnd;
         curve.epoch = Instant::FAR;
-        self.ssthresh = ((f64::from(flight) * BETA) as u32).max(2 * mss);
+        self.ssthresh = ((cwnd * BETA) as u32).max(2 * mss);
     }
 }
 
@@ -208,23 +210,23 @@ impl Congestion for Cubic {
     }
 
     // RFC 9438 §4.6.
-    fn on_loss(&mut self, flight: u32, mss: u32) {
-        self.reduce(flight, mss);
+    fn on_loss(&mut self, _flight: u32, mss: u32) {
+        self.reduce(mss);
         self.cwnd = f64::from(self.ssthresh);
     }
 
     /// §4.6: a mark may leave a single segment, where a loss leaves two.
     // RFC 9438 §4.6; RFC 3168 §6.1.2.
-    fn on_mark(&mut self, flight: u32, mss: u32) {
-        self.reduce(flight, mss);
-        self.cwnd = (f64::from(flight) * BETA).max(f64::from(mss));
+    fn on_mark(&mut self, _flight: u32, mss: u32) {
+        self.reduce(mss);
+        self.cwnd = (self.cwnd * BETA).max(f64::from(mss));
     }
 
     /// §4.8: as Reno, but ssthresh by β_cubic. What follows slow start grows from the window that this ends with.
     // RFC 9438 §4.8.
-    fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
+    fn on_timeout(&mut self, _flight: u32, mss: u32, first: bool) {
         if first {
-            self.reduce(flight, mss);
+            self.reduce(mss);
             self.curve().w_max = 0.0;
         }
         self.cwnd = f64::from(mss);
@@ -306,6 +308,19 @@ mod tests {
     #[test]
     fn a_loss_leaves_seven_tenths() {
         assert_eq!(after_loss_at(100 * MSS).window(), 70 * MSS);
+    }
+
+    // RFC 9438 §4.6.
+    #[test]
+    fn where_little_was_outstanding_a_loss_leaves_seven_tenths_of_the_window_all_the_same() {
+        let after = |reduce: fn(&mut Cubic)| {
+            let mut cubic = Cubic::new(100 * MSS);
+            reduce(&mut cubic);
+            (cubic.window(), cubic.ssthresh())
+        };
+        assert_eq!(after(|cubic| cubic.on_loss(300, MSS)), (70 * MSS, 70 * MSS));
+        assert_eq!(after(|cubic| cubic.on_mark(300, MSS)), (70 * MSS, 70 * MSS));
+        assert_eq!(after(|cubic| cubic.on_timeout(300, MSS, true)), (MSS, 70 * MSS));
     }
 
     // RFC 9438 §4.4, §4.5, §5.1.
@@ -404,7 +419,7 @@ mod tests {
     // RFC 9406 §4.3.
     #[test]
     fn slow_start_after_a_timeout_ends_at_the_threshold_and_not_where_the_round_trip_grows() {
-        let mut cubic = Cubic::new(10 * MSS);
+        let mut cubic = Cubic::new(1_000 * MSS);
         cubic.on_timeout(1_000 * MSS, MSS, true);
         let (mut una, mut rounds) = (SeqNumber::new(0), 0);
         while cubic.in_slow_start() {

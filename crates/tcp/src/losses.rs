@@ -100,13 +100,23 @@ impl Connection {
         out.octets().min(self.congestion.window())
     }
 
-    /// During fast recovery: SND.UNA moved by `octets`, and the peer had `held` before.
-    pub(crate) fn pace_repair(&mut self, octets: u32, held: u32) {
-        if self.recovery.phase() == Phase::Fast {
-            let out = self.outstanding();
-            let delivered = (octets + self.recovery.held(out)).saturating_sub(held);
-            self.recovery.on_delivered(delivered, self.congestion.ssthresh(), out);
+    /// During fast recovery: SND.UNA moved by `octets`, and the peer had `held` before. Whether something was delivered, which
+    /// lets more go.
+    pub(crate) fn pace_repair(&mut self, octets: u32, held: u32) -> bool {
+        if self.recovery.phase() != Phase::Fast {
+            return false;
         }
+        let out = self.outstanding();
+        let delivered = (octets + self.recovery.held(out)).saturating_sub(held);
+        self.recovery.on_delivered(delivered, self.congestion.ssthresh(), out);
+        delivered > 0
+    }
+
+    /// During fast recovery: `lost` octets had been lost before, and what has been found lost since without an acknowledgement that
+    /// delivers may be all that was under way: none has to come any more that would open the budget.
+    pub(crate) fn make_room_for_lost(&mut self, lost: u32) {
+        let found = self.recovery.lost_ever().wrapping_sub(lost);
+        self.recovery.make_room(found, self.congestion.ssthresh(), self.outstanding());
     }
 
     /// Sets the timer, and what it is for.
@@ -169,9 +179,7 @@ impl Connection {
         let is_repairing = self.recovery.phase() == Phase::Fast;
         self.detect_losses(now, self.outstanding());
         if is_repairing {
-            // No acknowledgement has to come any more that would open the budget.
-            let found = self.recovery.lost_ever().wrapping_sub(lost);
-            self.recovery.make_room(found, self.congestion.ssthresh(), self.outstanding());
+            self.make_room_for_lost(lost);
         }
         self.tell_lost(lost);
         Progress::NONE

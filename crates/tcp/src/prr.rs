@@ -23,10 +23,14 @@ impl Prr {
     }
 
     /// An acknowledgement says that `delivered` more octets have left the network; `pipe` are in it
-    /// (RFC 6937 §3, with the slow-start reduction bound, as §6 recommends).
+    /// (RFC 6937 §3, with the slow-start reduction bound, as §6 recommends). One that delivers nothing lets nothing go:
+    /// where text comes as well, each of its segments is one.
     // RFC 6937 §3, §6.
     // RFC 8985 §9.3.
     pub(crate) fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32) {
+        if delivered == 0 {
+            return;
+        }
         self.delivered = self.delivered.saturating_add(delivered);
         self.budget = if pipe > ssthresh {
             let share = u64::from(self.delivered) * u64::from(ssthresh);
@@ -74,6 +78,17 @@ mod tests {
             })
             .sum();
         assert_eq!(sent, 5 * MSS);
+    }
+
+    #[test]
+    fn what_delivers_nothing_lets_nothing_go() {
+        let mut prr = Prr::start(20 * MSS);
+        prr.on_ack(10 * MSS, 4 * MSS, 8 * MSS, MSS);
+        prr.on_sent(prr.budget());
+        for _ in 0..3 {
+            prr.on_ack(0, 4 * MSS, 8 * MSS, MSS);
+            assert_eq!(prr.budget(), 0);
+        }
     }
 
     // RFC 6675 §5.

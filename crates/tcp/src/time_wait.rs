@@ -62,6 +62,12 @@ impl TimeWait {
         self.snd_nxt + (1 << 16) + 1
     }
 
+    /// Whether a segment is a late one of before, by its timestamp.
+    // RFC 7323 §5.3.
+    fn is_old(&self, seg: &Segment, now: Instant) -> bool {
+        self.stamps.on && seg.options.timestamp.is_some_and(|(value, _)| self.stamps.is_old(value, now))
+    }
+
     fn acknowledgement(&self, now: Instant) -> Header {
         let options = Options { timestamp: self.stamps.option(now), ..Options::default() };
         Header {
@@ -174,7 +180,7 @@ impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
             return TimeWaitAction::Drop(DropReason::InTimeWait);
         }
         let action = TimeWaitAction::Ack(entry.acknowledgement(now));
-        if seg.flags.fin() && seg.end() == entry.rcv_nxt {
+        if seg.flags.fin() && seg.end() == entry.rcv_nxt && !entry.is_old(seg, now) {
             self.entries.reschedule(at, 0, now + self.lasts);
         }
         action
@@ -255,6 +261,17 @@ mod tests {
         table.insert(NOW, 1, entry(false));
         let action = table.on_segment(NOW, &1, &seg(Flags::SYN, 5, Some(1)));
         assert!(matches!(action, TimeWaitAction::Ack(_)), "{action:?}");
+    }
+
+    // RFC 7323 §5.3.
+    #[test]
+    fn a_fin_with_an_old_timestamp_is_acknowledged_and_restarts_nothing() {
+        let mut table = table(true);
+        let until = table.poll_timeout();
+        let later = NOW + Duration::from_secs(59);
+        let old = table.on_segment(later, &1, &seg(Flags::FIN | Flags::ACK, 1_999, Some(76)));
+        assert!(matches!(old, TimeWaitAction::Ack(_)), "{old:?}");
+        assert_eq!(table.poll_timeout(), until);
     }
 
     // RFC 1337 §3.

@@ -271,6 +271,19 @@ fn who_is_used_to_answers_waits_for_them() {
     assert_eq!(solo.acks_sent(), []);
 }
 
+// RFC 9293 SHLD-19.
+#[test]
+fn two_full_segments_that_arrive_as_one_are_acknowledged_at_once_also_with_timestamps() {
+    let mut solo = Solo::established(&with_timestamps());
+    solo.arrive(stamped(text(THEIRS, &[0; 1_000]), 101)).unwrap();
+    assert_eq!(solo.acks_sent(), []);
+    solo.arrive(stamped(text(THEIRS + 1_000, &[0; 1_000]), 101)).unwrap();
+    assert_eq!(solo.acks_sent(), [THEIRS + 2_000]);
+    solo.arrive(stamped(text(THEIRS + 2_000, &[0; 2_000]), 101)).unwrap();
+    assert_eq!(solo.acks_sent(), [THEIRS + 4_000]);
+    assert_eq!(solo.connection.info().largest_received, 1_000);
+}
+
 #[test]
 fn a_quick_acknowledgement_waits_for_no_company() {
     let mut solo = Solo::established(&plain());
