@@ -91,8 +91,15 @@ fn about(clip: &Path) -> Result<String, Trouble> {
     }
     let size = size.ok_or_else(|| Trouble::Usage(format!("{} does not tell its size", clip.display())))?;
     let bits = kinds.map(|(count, bits)| (bits / count.max(1)).to_string()).join(",");
-    let group = kinds.map(|(count, _)| count.min(u16::MAX.into()).to_string()).join(",");
+    let group = proportions(kinds.map(|(count, _)| count)).map(|count| count.to_string()).join(",");
     Ok(format!(" bits={bits} group={group} size={}x{}", size.width, size.height))
+}
+
+/// The counts of a group's kinds, made smaller together until `mpeg_decode` takes them. Of a kind that is there, one is left.
+fn proportions(counts: [u64; 3]) -> [u64; 3] {
+    let most = counts.into_iter().max().unwrap_or(0);
+    let less = most.div_ceil(u16::MAX.into()).max(1);
+    counts.map(|count| if count == 0 { 0 } else { (count / less).max(1) })
 }
 
 /// Says what an offer is.
@@ -125,5 +132,17 @@ fn answer(socket: &UdpSocket, number: u32) -> Option<String> {
         if parts.next().and_then(|first| first.parse().ok()) == Some(number) {
             return Some(parts.next().unwrap_or_default().to_owned());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::proportions;
+
+    #[test]
+    fn a_long_film_keeps_the_proportions_of_its_group() {
+        assert_eq!(proportions([12_000, 48_000, 120_000]), [6_000, 24_000, 60_000]);
+        assert_eq!(proportions([1, 0, 1 << 20]), [1, 0, 61_680]);
+        assert_eq!(proportions([1, 4, 10]), [1, 4, 10]);
     }
 }

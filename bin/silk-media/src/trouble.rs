@@ -18,6 +18,8 @@ pub enum Trouble {
     File(Unplayable),
     /// A screen that shows nothing.
     Screen(ScreenError),
+    /// A file of which no picture can be decoded: its name.
+    Undecodable(PathBuf, DecodeError),
     /// There is no such decoder.
     Decoder(DecodeError),
     /// A file that cannot be read: its name.
@@ -37,7 +39,10 @@ impl Trouble {
     pub fn tell(&self) -> ExitCode {
         // Standard error that is closed cannot be told anything.
         let _ = writeln!(stderr(), "silk: {self}");
-        if matches!(self, Self::File(_) | Self::Stream(..) | Self::Unreadable(..) | Self::Usage(_)) {
+        if matches!(
+            self,
+            Self::File(_) | Self::Undecodable(..) | Self::Stream(..) | Self::Unreadable(..) | Self::Usage(_)
+        ) {
             ExitCode::from(2)
         } else {
             ExitCode::FAILURE
@@ -50,6 +55,9 @@ impl fmt::Display for Trouble {
         match self {
             Self::File(why) => why.fmt(f),
             Self::Screen(why) => why.fmt(f),
+            Self::Undecodable(name, why) => {
+                write!(f, "no picture of `{}` can be decoded: {why}", name.display())
+            }
             Self::Decoder(why) => write!(f, "libavcodec {}: {why}", crate::avcodec::version()),
             Self::Unwritable(what, why) => write!(f, "`{what}` cannot be written: {why}"),
             Self::Unreadable(name, why) => write!(f, "`{name}` cannot be read: {why}"),

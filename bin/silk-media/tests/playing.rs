@@ -141,6 +141,25 @@ fn what_cannot_be_played_is_told_and_the_status_is_2() {
 }
 
 #[test]
+fn a_file_of_which_no_picture_comes_out_says_why() {
+    for (name, coding, why) in [
+        (
+            "wide.mpg",
+            "-c:v mpeg2video -pix_fmt yuv422p",
+            "the stream is of a kind that this player does not take",
+        ),
+        ("large.mpg", "-c:v mpeg2video -s 2048x1152", "a picture is larger than this player takes"),
+        ("large.mp4", "-c:v libx264 -s 2048x1152", "a picture is larger than this player takes"),
+    ] {
+        let Some((_folder, file)) = clip(name, coding) else { return };
+        let output = silk_media(&["play", "--headless", "--file", &file]).output().unwrap();
+        let (status, out, err) = said(&output);
+        assert_eq!((status, out), (2, ""), "{err}");
+        assert!(err.contains("can be decoded: ") && err.contains(why), "{err}");
+    }
+}
+
+#[test]
 fn what_only_xdp_has_is_asked_of_no_other_device() {
     for flag in [&["--receive-here"][..], &["--linux-packets", "9"]] {
         let arguments =

@@ -142,6 +142,7 @@ impl Module for Mpeg {
             charged: 0,
             ready: Vec::new(),
             decoded: Decoded::default(),
+            missed: false,
             arrivals: Arrivals::default(),
             seen: Seen::default(),
             size: None,
@@ -214,6 +215,8 @@ pub struct MpegStage {
     // Pictures on their way from the decoder to the display.
     ready: Vec<Box<dyn Picture>>,
     decoded: Decoded,
+    // A packet was dropped here, and the next that is decoded does not know it yet.
+    missed: bool,
     pub(crate) arrivals: Arrivals,
     seen: Seen,
     // Of the last picture that came out: its size, and its bytes.
@@ -481,6 +484,7 @@ impl Stage for MpegStage {
             msg.meta.framing.stamp = placing.stamp(&msg.meta.framing, msg.bytes());
         }
         let framing = msg.meta.framing;
+        msg.meta.framing.gap |= self.missed;
         let sight = self.sight(cx, framing);
         let wanted = sight.filter(|sight| !sight.is_in_vain()).map(|_| time(cx));
         let taken = match wanted {
@@ -500,8 +504,11 @@ impl Stage for MpegStage {
             self.learn(cx, msg.len(), framing);
             if let Err(reason) = self.pay(cx) {
                 self.decoded.no_memory += 1;
+                // Those below have counted it as passed on.
+                self.missed = true;
                 return Verdict::Drop(reason);
             }
+            self.missed = false;
             // Most decoders wait for a picture's last packet, so that one brings the cost.
             let later = framing.last && self.learn_smallest(cx);
             let start = if later { time(cx) } else { start };

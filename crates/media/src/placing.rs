@@ -22,14 +22,23 @@ pub struct Placing {
     group: Option<(u32, u32)>,
     // A number and its stamp, by which others are placed; none while the sender is believed.
     anchor: Option<(u32, u32)>,
-    // The stamp of the picture whose packets come.
+    // The picture whose packets come: what its sender stamped it, and the stamp to show it by.
+    sent: Option<u32>,
     current: Option<u32>,
 }
 
 impl Placing {
     /// The sender is believed; `rate` is the stream's as long as it does not tell itself.
     pub fn new(rate: Rate) -> Self {
-        Self { order: Order::default(), rate, last: None, group: None, anchor: None, current: None }
+        Self {
+            order: Order::default(),
+            rate,
+            last: None,
+            group: None,
+            anchor: None,
+            sent: None,
+            current: None,
+        }
     }
 
     /// The sender is believed.
@@ -44,6 +53,8 @@ impl Placing {
         }
         if framing.first {
             self.begin(framing, bytes);
+        } else if self.sent != Some(framing.stamp) {
+            self.begin_unknown(framing.stamp);
         }
         self.current.filter(|_| !self.is_senders()).unwrap_or(framing.stamp)
     }
@@ -51,9 +62,9 @@ impl Placing {
     /// A picture begins.
     fn begin(&mut self, framing: &Framing, bytes: &[u8]) {
         let Some(heading) = alf::heading(bytes, &mut self.order) else {
-            self.last = None;
-            return;
+            return self.begin_unknown(framing.stamp);
         };
+        self.sent = Some(framing.stamp);
         self.rate = heading.rate.and_then(alf::Rate::played).unwrap_or(self.rate);
         let here = (heading.number, framing.stamp);
         if let (None, Some(last)) = (self.anchor, self.last.filter(|last| contradict(*last, here))) {
@@ -65,6 +76,13 @@ impl Placing {
             self.follow_clock(framing.stamp);
         }
         self.current = self.anchor.map(|anchor| self.placed(anchor, heading.number));
+    }
+
+    /// A picture whose number nobody knows, its beginning being lost: its packets are no part of the picture before it.
+    fn begin_unknown(&mut self, sent: u32) {
+        self.last = None;
+        self.sent = Some(sent);
+        self.current = Some(if self.current == Some(sent) { sent.wrapping_add(1) } else { sent });
     }
 
     /// A group begins. A sender that stamps in the order of coding has sent as many pictures before it as are
@@ -167,6 +185,24 @@ mod tests {
         // The group's header was lost with the picture before.
         assert_eq!([stamp("GI9", 9, false), stamp("P3", 20, true), stamp("P6", 23, false)], [9, 20, 23]);
         assert!(placing.is_senders());
+    }
+
+    #[test]
+    fn what_is_left_of_a_picture_that_lost_its_beginning_is_no_part_of_the_one_before() {
+        let mut placing = Placing::new(Rate::from_millis(25_000).unwrap());
+        let framing = |sent| Framing { stamp: sent * PERIOD, first: true, ..Framing::default() };
+        let mut placed = Vec::new();
+        for (told, sent) in [("GI0", 0), ("P2", 1), ("B1", 2)] {
+            placed.push(placing.stamp(&framing(sent), &picture(told)));
+        }
+        assert_eq!(placed, [0, PERIOD, PERIOD]);
+        let next = placing.stamp(&framing(3), &picture("P4"));
+        assert_eq!(next, 4 * PERIOD);
+        let rest = Framing { first: false, gap: true, ..framing(4) };
+        let other = placing.stamp(&rest, b"the rest of the next");
+        assert_ne!(other, next, "though its sender stamped it alike");
+        assert_eq!(placing.stamp(&Framing { gap: false, ..rest }, b"and more"), other);
+        assert_eq!(placing.stamp(&framing(5), &picture("P6")), 6 * PERIOD);
     }
 
     proptest! {

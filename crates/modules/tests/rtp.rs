@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use rig::{Host, Options, exchange, graph, ip};
 use silk_modules::rtp::{Counts, RtpStage};
 use silk_path::classify::{Between, Filter, Found, Framed, Protocol};
-use silk_path::{Attr, Attrs, Coded, DropReason, Endpoint, Event, Framing, Outcome, PathId, Value};
+use silk_path::{
+    Attr, Attrs, Checksum, Coded, DropReason, Endpoint, Event, Framing, Outcome, PathId, Ticket, Value,
+};
 use silk_wire::{rtp, rtp_mpv};
 
 fn at(n: u8, port: u16) -> Endpoint {
@@ -209,6 +211,47 @@ fn a_stray_packet_is_no_stream_that_could_end() {
     assert_eq!(pair.state(), "PROBATION");
     pair.player.advance(Duration::from_secs(4));
     assert_eq!((pair.state(), &pair.player.world.events[..]), ("WAITING", &[][..]));
+}
+
+/// Packets of a sender that has proved itself.
+fn begun() -> Pair {
+    let mut pair = Pair::new("mpv");
+    for sequence in 1..3 {
+        pair.send(&mpv(header(sequence, 1000, false), 1, true, PICTURE));
+    }
+    assert_eq!(pair.state(), "RECEIVING");
+    pair
+}
+
+#[test]
+fn a_stream_is_not_over_while_its_packets_wait_for_the_path() {
+    let mut pair = begun();
+    let (checksum, arrival) = (Checksum::Unknown, pair.player.world.now);
+    let ticket = Ticket { frame: 0, offset: 0, len: 0, device: 0, checksum, arrival };
+    pair.player.paths.enqueue(pair.path, ticket).unwrap();
+    pair.player.advance(Duration::from_secs(20));
+    assert_eq!((pair.state(), pair.player.world.events.len()), ("RECEIVING", 0));
+    pair.player.paths.dequeue(pair.path).unwrap();
+    pair.player.advance(Duration::from_secs(2));
+    assert_eq!(pair.player.world.events, [(pair.path, Event::PeerFinished)]);
+}
+
+#[test]
+fn a_player_that_was_stopped_looks_at_what_was_sent_before_it_takes_the_stream_for_over() {
+    let mut pair = begun();
+    let expire = |pair: &mut Pair| {
+        let Pair { player, path, .. } = pair;
+        player.world.timers.remove(path);
+        player.paths.expire(*path, player.world.now, &mut player.world);
+    };
+    pair.player.world.now += Duration::from_secs(60);
+    expire(&mut pair);
+    assert_eq!((pair.state(), pair.player.world.events.len()), ("RECEIVING", 0));
+    pair.send(&mpv(header(3, 1000, false), 1, true, PICTURE));
+    pair.player.advance(Duration::from_millis(4900));
+    assert_eq!((pair.state(), pair.player.world.events.len()), ("RECEIVING", 0));
+    pair.player.advance(Duration::from_millis(200));
+    assert_eq!(pair.player.world.events, [(pair.path, Event::PeerFinished)]);
 }
 
 #[test]

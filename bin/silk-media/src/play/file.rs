@@ -8,7 +8,7 @@ use crate::demux::Demuxer;
 use crate::screen::Sink;
 use crate::stop::sleep_until;
 use crate::trouble::Trouble;
-use silk_media::{Decoder, Picture, Unit};
+use silk_media::{DecodeError, Decoder, Picture, Unit};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Pictures that are decoded ahead.
 const AHEAD: usize = 8;
+/// Coded pictures that may fail before the first comes out; then it is of no use to go on.
+const HOPELESS: u64 = 100;
 /// How often a wait looks whether the window was closed.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -31,14 +33,15 @@ pub(super) fn play(clip: &Path, options: &Options, stop: &AtomicBool) -> Result<
     let paced = screen.is_paced() && !options.fast;
     let period = paced.then(|| Duration::from_secs(1) * rate.1 / rate.0);
     let player = Player {
-        source: Source { demuxer, decoder, stamp: 0, ended: false },
+        source: Source { demuxer, decoder, stamp: 0, ended: false, fault: None },
         queue: VecDeque::new(),
         screen,
         period,
         every: u64::from(options.every),
         report: Report::default(),
     };
-    player.run(stop)
+    let fault = |why| Trouble::Undecodable(clip.to_owned(), why);
+    player.run(stop)?.map_err(fault)
 }
 
 /// The file and its decoder.
@@ -47,6 +50,8 @@ struct Source {
     decoder: AvDecoder,
     stamp: u32,
     ended: bool,
+    /// The decoder's first error.
+    fault: Option<DecodeError>,
 }
 
 struct Player {
@@ -59,10 +64,11 @@ struct Player {
 }
 
 impl Player {
-    fn run(mut self, stop: &AtomicBool) -> Result<Report, Trouble> {
+    /// Plays. What is wrong with the file, where nothing came of it.
+    fn run(mut self, stop: &AtomicBool) -> Result<Result<Report, DecodeError>, Trouble> {
         let cpu = thread_cpu();
         // The clock begins with the first picture: opening a window takes its time.
-        self.fill(1);
+        self.fill(1, stop);
         let start = Instant::now();
         for number in 0.. {
             let due =
@@ -80,21 +86,21 @@ impl Player {
         let shown = self.screen.end()?;
         (self.report.replaced, self.report.sum) = (shown.replaced, shown.sum);
         self.report.shown -= self.report.replaced.min(self.report.shown);
-        Ok(self.report)
+        let fault = self.source.fault.filter(|_| self.report.decoded == 0 && self.source.ended);
+        Ok(fault.map_or(Ok(self.report), Err))
     }
 
     /// Decodes ahead until `due`, at least until there is a picture. Whether anybody still wants to see it.
     fn wait(&mut self, due: Option<Instant>, stop: &AtomicBool) -> bool {
-        self.fill(1);
-        let wanted = |player: &Self| !stop.load(Ordering::Relaxed) && !player.screen.is_closed();
-        let Some(due) = due else { return wanted(self) };
-        while wanted(self) {
+        self.fill(1, stop);
+        let Some(due) = due else { return self.is_wanted(stop) };
+        while self.is_wanted(stop) {
             let now = Instant::now();
             if now >= due {
                 return true;
             }
             if self.queue.len() < AHEAD && !self.source.ended {
-                self.fill(self.queue.len() + 1);
+                self.fill(self.queue.len() + 1, stop);
             } else {
                 sleep_until(due.min(now + GLANCE), stop);
             }
@@ -112,9 +118,13 @@ impl Player {
         self.screen.show(picture);
     }
 
-    /// Decodes until `pictures` are there or the file has ended.
-    fn fill(&mut self, pictures: usize) {
-        while self.queue.len() < pictures && !self.source.ended {
+    fn is_wanted(&self, stop: &AtomicBool) -> bool {
+        !stop.load(Ordering::Relaxed) && !self.screen.is_closed()
+    }
+
+    /// Decodes until `pictures` are there, the file has ended or nobody wants to see it.
+    fn fill(&mut self, pictures: usize, stop: &AtomicBool) {
+        while self.queue.len() < pictures && !self.source.ended && self.is_wanted(stop) {
             self.source.decode(&mut self.queue, &mut self.report);
         }
     }
@@ -133,7 +143,10 @@ impl Source {
             Some(coded) => {
                 let unit =
                     Unit { bytes: coded.bytes(), stamp: self.stamp, first: true, last: true, gap: false };
-                report.errors += u64::from(self.decoder.decode(unit, &mut take).is_err());
+                if let Err(why) = self.decoder.decode(unit, &mut take) {
+                    report.errors += 1;
+                    self.fault.get_or_insert(why);
+                }
                 self.stamp = self.stamp.wrapping_add(1);
             }
             None => {
@@ -144,5 +157,6 @@ impl Source {
         report.concealed += concealed;
         report.size = size;
         report.decoded += (queue.len() - before) as u64;
+        self.ended |= report.decoded == 0 && report.errors >= HOPELESS;
     }
 }

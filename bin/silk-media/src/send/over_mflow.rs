@@ -56,12 +56,17 @@ pub fn send(
     };
     let mut source = Source::new(wishes, crate::clock::now());
     let (mut cut, mut rounds) = (clip.next()?, 0);
+    let mut leaves_by = None;
     let over = loop {
-        if stop.load(Ordering::Relaxed) {
-            break None;
-        }
         listen(&mut source, socket, Duration::ZERO);
         let now = crate::clock::now();
+        // Who is interrupted says goodbye: else the player would wait for what does not come.
+        if stop.load(Ordering::Relaxed) {
+            cut = None;
+            if now >= *leaves_by.get_or_insert(now + FAREWELL) {
+                break None;
+            }
+        }
         match source.next(now, cut.as_ref().map(|cut| &cut.piece)) {
             Act::Send(data) => {
                 transmit(socket, data, cut.as_ref());
@@ -73,7 +78,7 @@ pub fn send(
             }
             Act::Ask(data) => transmit(socket, data, None),
             Act::Wait(at) => listen(&mut source, socket, at.since(now).min(NAP)),
-            Act::Over(over) => break Some(over),
+            Act::Over(over) => break leaves_by.is_none().then_some(over),
         }
     };
     let report = Report { figures: source.figures(), over };
@@ -88,6 +93,8 @@ pub fn send(
 
 /// How much ahead of its time a packet may leave, so that the player has pictures in hand.
 const AHEAD: Duration = Duration::from_millis(500);
+/// How long one that is interrupted takes to say goodbye.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// The longest sleep, so that an interruption is heard.
 const NAP: Duration = Duration::from_millis(100);
 

@@ -12,7 +12,7 @@ use std::fmt;
 use std::io::IoSlice;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// RTP's clock for video (RFC 2250 §3.3, RFC 6184 §5.1), ticks in a second.
 const CLOCK: u64 = 90_000;
@@ -20,6 +20,9 @@ const CLOCK: u64 = 90_000;
 const H264: u8 = 96;
 /// The most packets that are collected of one picture.
 const PICTURE: usize = 4096;
+
+/// How much is sent faster than its rate, where it could not be in time.
+const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// What became of a clip.
 #[derive(Default)]
@@ -110,12 +113,20 @@ impl Sender<'_> {
     }
 
     /// Until packet `n` of `packets` of the next picture is due, or nobody waits for it.
-    fn wait(&self, n: usize, packets: usize) {
+    fn wait(&mut self, n: usize, packets: usize) {
         let Some(rate) = self.pace else { return };
         let spread = rate.time_of(1) * n as u32 / packets.max(1) as u32;
-        let due = self.start + rate.time_of(self.report.pictures) + spread;
-        sleep_until(due, self.stop);
+        let after = rate.time_of(self.report.pictures) + spread;
+        self.start = kept(self.start, after, Instant::now());
+        sleep_until(self.start + after, self.stop);
     }
+}
+
+/// When the clip has begun, for what is due `after` that and leaves at `now`. Who was stopped, or waited for its disk, for
+/// longer than [`CATCH_UP`] is late from then on: sent at once, what it has missed would find no room with the receiver.
+fn kept(start: Instant, after: Duration, now: Instant) -> Instant {
+    let behind = now.saturating_duration_since(start + after);
+    start + behind.saturating_sub(CATCH_UP)
 }
 
 fn transmit(socket: &UdpSocket, headers: &[u8], payload: &[u8]) -> bool {
@@ -126,4 +137,20 @@ fn transmit(socket: &UdpSocket, headers: &[u8], payload: &[u8]) -> bool {
         rustix::net::SendFlags::empty(),
     )
     .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_missed_in_a_minute_is_not_sent_at_once() {
+        let start = Instant::now();
+        let ms = Duration::from_millis;
+        assert_eq!(kept(start, ms(400), start), start, "in time");
+        assert_eq!(kept(start, ms(400), start + ms(1400)), start, "a second is caught up with");
+        let later = kept(start, ms(400), start + ms(60_400));
+        assert_eq!(later, start + ms(59_000));
+        assert_eq!(kept(later, ms(440), start + ms(60_440)), later, "once");
+    }
 }

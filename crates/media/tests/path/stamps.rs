@@ -5,6 +5,7 @@ use crate::rig::{Carrier, Player, State, frame};
 use silk_media::{Coding, Shown, Wish};
 use silk_path::Checksum;
 use silk_wire::{mflow, rtp};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A picture of H.264 in one packet.
@@ -103,4 +104,18 @@ fn a_stream_is_decoded_as_it_is_coded_and_not_as_was_expected() {
         play(&mut player, 6000, Duration::from_millis(20), std::iter::once([&bytes[..], b"video"].concat()));
         assert_eq!(*player.opened.lock().unwrap(), [expected, coded]);
     }
+}
+
+#[test]
+fn the_packet_behind_one_that_there_was_no_memory_for_knows_that_something_is_missing() {
+    let wish = Wish { coding: Coding::H264, ..Wish::default() };
+    let mut player = Player::wishing(wish, Carrier::Rtp, vec![], false);
+    player.limit_memory(5_000);
+    for (number, own) in [(0, 0), (1, 10_000), (2, 0), (3, 0)] {
+        player.own.store(own, Relaxed);
+        player.arrives(&frame(6000, &h264(number, number * 3600)), Checksum::Verified);
+    }
+    let state = player.state();
+    let gaps: Vec<bool> = state.given.iter().map(|(.., gap)| *gap).collect();
+    assert_eq!((state.decoded.no_memory, gaps), (1, vec![false, true, false]));
 }

@@ -212,10 +212,10 @@ impl MflowStage {
     }
 
     /// What would become of the packet; nothing does yet.
-    fn look(&self, cx: &mut Cx<'_, '_>, data: &Data) -> Look {
+    fn look(&self, cx: &mut Cx<'_, '_>, data: &Data, asks: bool) -> Look {
         let highest = self.window.highest().unwrap_or(data.sequence);
         let mut order = self.order;
-        let turn = order.take(data.sequence, highest);
+        let turn = order.take(data.sequence, highest, asks);
         let missing = if let Turn::Next(missing) = turn { u64::from(missing) } else { 0 };
         let discarded = if missing > 0 { cx.module::<Mflow>().tables.discarded(self.found) } else { 0 };
         // Those that were discarded early left no gap. A filter that was cleared and set again counts
@@ -357,9 +357,11 @@ impl Stage for MflowStage {
             }
             self.adopt(cx, &msg.meta);
         }
-        let mut look = self.look(cx, &data);
-        if look.is_taken() && msg.len() <= HEADER && !data.ends_stream {
-            // It is the source's question, with the number of what it sent last, whose data will not come any more.
+        // A question of the source has the number of what it sent last.
+        let asks = msg.len() <= HEADER && !data.ends_stream;
+        let mut look = self.look(cx, &data, asks);
+        if look.is_taken() && asks {
+            // The data of that will not come any more.
             look.lost += 1;
             look.gap = true;
         }

@@ -49,6 +49,7 @@ use alloc::boxed::Box;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use payload::Told;
+use silk_instant::Instant;
 use silk_path::classify::{Between, Found, Protocol, Tables};
 use silk_path::service::{NET, Service};
 use silk_path::{
@@ -70,6 +71,10 @@ pub const PARAMETERS: &[Parameter] = &[
 
 /// How long a source is silent before its stream is over, where nothing else is said.
 pub const SILENCE: Duration = Duration::from_secs(5);
+/// A timer that comes so much later than it was set for tells of this host, not of the source.
+const LATE: Duration = Duration::from_millis(500);
+/// After so long it is looked again where nothing can be said of the source.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How the payload is carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,7 +148,8 @@ impl Module for Rtp {
             entered: None,
             source: None,
             counts: Counts::default(),
-            armed: false,
+            taken: Instant::ZERO,
+            armed: None,
         };
         Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
     }
@@ -160,8 +166,9 @@ pub struct RtpStage {
     entered: Option<(Between, bool)>,
     source: Option<Source>,
     counts: Counts,
-    // The timer runs that looks for silence.
-    armed: bool,
+    // When it took the source's last packet, and when it is to be looked whether there was silence since.
+    taken: Instant,
+    armed: Option<Instant>,
 }
 
 impl RtpStage {
@@ -189,6 +196,11 @@ impl RtpStage {
             let entered = cx.module::<Rtp>().tables.flows.insert(&flow, self.found);
             self.entered = Some((flow, entered.is_ok()));
         }
+    }
+
+    fn look_again(&mut self, cx: &mut Cx<'_, '_>, at: Instant) {
+        self.armed = Some(at);
+        cx.arm(at);
     }
 
     fn leave(&mut self, cx: &mut Cx<'_, '_>) {
@@ -228,7 +240,7 @@ impl Stage for RtpStage {
     /// packet has arrived as it was sent.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let discarded = cx.module::<Rtp>().tables.discarded(self.found);
-        let (mut source, mut counts) = (self.source, self.counts);
+        let (mut source, mut counts, arrival) = (self.source, self.counts, msg.meta.arrival);
         let verdict = match self.look(msg, discarded, (&mut source, &mut counts)) {
             Ok((framing, front, length)) => {
                 msg.meta.framing = framing;
@@ -249,19 +261,27 @@ impl Stage for RtpStage {
         };
         (self.source, self.counts) = (source, counts);
         self.follow(cx, msg.meta.local);
-        if verdict == Verdict::Consumed && !core::mem::replace(&mut self.armed, true) {
-            cx.arm(cx.now() + self.silence);
+        // Also what comes too late, or twice, says that the source is there.
+        if self.source.is_some_and(|source| source.heard == arrival) {
+            self.taken = cx.now();
+        }
+        if verdict == Verdict::Consumed && self.armed.is_none() {
+            self.look_again(cx, cx.now() + self.silence);
         }
         verdict
     }
 
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
-        let heard = self.source.as_ref().map(|source| source.heard);
-        let due = heard.map_or(cx.now(), |heard| heard + self.silence);
-        if due > cx.now() {
-            return cx.arm(due);
+        let (now, set) = (cx.now(), self.armed.take());
+        let due = self.taken + self.silence;
+        if due > now {
+            return self.look_again(cx, due);
         }
-        self.armed = false;
+        // What waits has been sent, though the path was held back or had no turn; and where this host has slept, what was
+        // sent meanwhile is still in the device.
+        if !cx.input().is_empty() || set.is_some_and(|set| now.since(set) > LATE) {
+            return self.look_again(cx, now + AGAIN);
+        }
         // A stray packet was no stream, and no stream has ended.
         self.leave(cx);
         if self.source.take().is_some_and(|source| source.valid) {
