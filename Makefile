@@ -12,7 +12,7 @@ help:
 	@echo "make demo    Apache over Linux, HAProxy and silk in turn, with tables and a page of plots"
 	@echo "make demo-video   two windows beside a load, by deadline and in turn, with a page of pictures and plots"
 	@echo "make test    every test that runs on one machine"
-	@echo "make bench   the experiments in full, about an hour and a half"
+	@echo "make bench   the experiments in full, nearly three hours"
 	@echo "make bench-video   the experiments with video in full, half an hour and more"
 	@echo "make setup   install the Debian packages that the others need (they do it themselves)"
 	@echo "make build   build the programs, optimised; installs only what that needs"
