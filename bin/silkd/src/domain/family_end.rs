@@ -216,7 +216,7 @@ impl FamilyEnd {
             }
             return true;
         }
-        thread.thread.raise(priority::extended(base, path_priority), |raised| match raised {
+        thread.thread.reschedule(priority::extended(base, path_priority), |done| match done {
             true => self.note_priority(number, shown, class),
             false => self.note_priority(number, 0, 0),
         })

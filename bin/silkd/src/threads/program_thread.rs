@@ -67,7 +67,7 @@ impl ProgramThread {
         }
     }
 
-    /// Takes its real-time priority, which `note` writes down, as one step for those who [raise](Self::raise) it meanwhile.
+    /// Takes its real-time priority, which `note` writes down, as one step for those who [reschedule](Self::reschedule) it meanwhile.
     pub fn demote(&self, note: impl FnOnce()) {
         self.demotions.fetch_add(1, SeqCst);
         // A thread that has ended needs no priority.
@@ -78,7 +78,7 @@ impl ProgramThread {
 
     /// Schedules it so, which `note` writes down with `true`; but where it was demoted meanwhile, that lasts: `note` writes down
     /// with `false` that it is ordinary. Whether it is scheduled so.
-    pub fn raise(&self, scheduling: Scheduling, note: impl Fn(bool)) -> bool {
+    pub fn reschedule(&self, scheduling: Scheduling, note: impl Fn(bool)) -> bool {
         let before = self.demotions.load(SeqCst);
         if before % 2 == 1 || self.schedule(scheduling).is_err() {
             return false;
@@ -142,17 +142,20 @@ mod tests {
         let during = Cell::new(None);
         thread.demote(|| {
             book.set(0);
-            during.set(Some(thread.raise(Scheduling::Batch, note)));
+            during.set(Some(thread.reschedule(Scheduling::Batch, note)));
         });
         assert_eq!((during.get(), book.get()), (Some(false), 0), "one that begins while it is demoted");
-        let before = thread.raise(Scheduling::Batch, |raised| {
+        let before = thread.reschedule(Scheduling::Batch, |raised| {
             note(raised);
             if raised {
                 thread.demote(|| book.set(0));
             }
         });
         assert_eq!((before, book.get()), (false, 0), "one that it came between");
-        assert!(thread.raise(Scheduling::Batch, note) && book.get() == 2, "later it may be raised again");
+        assert!(
+            thread.reschedule(Scheduling::Batch, note) && book.get() == 2,
+            "later it may be raised again"
+        );
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
     }
