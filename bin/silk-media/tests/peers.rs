@@ -23,7 +23,7 @@ fn both_peers_decode_what_comes_and_say_what_it_cost() {
         .into_iter()
         .find(|(program, version)| !is_installed(program, version));
     if !is_root() || missing.is_some() {
-        eprintln!("SKIPPED: needs root, GStreamer and ffmpeg");
+        silk_testkit::skip("needs root, GStreamer and ffmpeg");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ mod programs;
 
 use programs::{beside, said, skipped, text, within};
 use serde_json::Value;
+use silk_testkit::netns::signal;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -18,6 +19,22 @@ use tempfile::TempDir;
 
 /// One experiment at a time: each pins its work to the same CPUs.
 static TURN: Mutex<()> = Mutex::new(());
+
+/// An experiment that runs. If its test is over before it is, it is told to end, and takes its hosts with it.
+struct Experiment(Child);
+
+impl Drop for Experiment {
+    fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(None)) {
+            return;
+        }
+        signal(&[self.0.id()], "TERM");
+        if !within(Duration::from_secs(30), || !matches!(self.0.try_wait(), Ok(None))) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
 
 fn can_run() -> Option<()> {
     let root = text(Command::new("id").arg("-u")) == "0\n";
@@ -119,11 +136,12 @@ fn a_server_that_hangs_leaves_evidence_and_an_error() {
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("tcp.json");
     let mut command = bench("ping-pong", &json);
-    let mut running = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut running = Experiment(child);
     // The first system's server stops where it is; those of the others serve.
-    assert!(within(Duration::from_secs(30), || stop_the_server(&running)), "no server was seen");
+    assert!(within(Duration::from_secs(30), || stop_the_server(&running.0)), "no server was seen");
     let kept = folder.path().join("tcp.hang-1");
-    let errors = ends_within(&mut running, Duration::from_secs(120));
+    let errors = ends_within(&mut running.0, Duration::from_secs(120));
     assert!(
         errors.contains(&format!("ping hangs. How everything was then is kept in {}", kept.display())),
         "{errors}"
@@ -166,9 +184,7 @@ fn ends_within(running: &mut Child, limit: Duration) -> String {
         status = running.try_wait().unwrap();
         status.is_some()
     });
-    if !ended {
-        running.kill().unwrap();
-    }
+    assert!(ended, "it goes on for ever");
     let errors = std::io::read_to_string(running.stderr.take().unwrap()).unwrap();
     assert_eq!(status.and_then(|status| status.code()), Some(1), "{errors}");
     errors

@@ -17,7 +17,7 @@ fn clip(name: &str, arguments: &str) -> Option<(TempDir, PathBuf)> {
     let mut command = Command::new("ffmpeg");
     command.args(source.split(' ')).args(arguments.split(' ')).arg(&file);
     let Ok(status) = command.status() else {
-        eprintln!("SKIPPED: there is no ffmpeg");
+        silk_testkit::skip("there is no ffmpeg");
         return None;
     };
     assert!(status.success());

@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_clip_is_made_once_and_the_same_each_time() {
         if Command::new("ffmpeg").arg("-version").output().is_err() {
-            eprintln!("SKIPPED: there is no ffmpeg");
+            silk_testkit::skip("there is no ffmpeg");
             return;
         }
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -16,4 +16,5 @@ prefix = struct.pack("!BBBBIII", 3, 4, 64, 0xC0, 3600, 1800, 0) + socket.inet_pt
 route = struct.pack("!BBBBI", 24, 2, 48, 0, 60) + socket.inet_pton(socket.AF_INET6, NETWORK)[:8]
 for _ in range(240):
     s.sendto(head + prefix + route, ("ff02::1", 0))
+    print("advertised", flush=True)
     time.sleep(0.5)

@@ -168,6 +168,8 @@ fn an_address_that_another_station_has_is_given_up_and_that_is_said_once() {
 fn who_is_not_to_heed_routers_does_not() {
     let Some(silk) = start("address6 = \"2001:db8:7::9/64\"") else { return };
     let _router = advertise(&silk, "60");
+    // What comes behind it shows that it has come.
+    silk.until_says("router", "advertised");
     let _ours = serve(&silk, silk.on_paths("python3"), "::", "ours");
     all_come_back(silk.on_peer("python3"), "2001:db8:7::9");
     assert!(!silk.log("silkd").contains("is an address of silk's now"), "{}", silk.log("silkd"));

@@ -3,7 +3,7 @@
 use crate::apache::apache;
 use crate::files::site;
 use crate::host::Silk;
-use crate::programs::{skipped, text};
+use crate::programs::text;
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn a_preferred_client_without_a_pause_leaves_others_their_part() {
     const ASKED: &str = "20000";
     let Some(silk) = daemon() else { return };
     if silk.log("silkd").contains("cannot be scheduled") {
-        let _: Option<()> = skipped("no real-time priorities");
+        silk_testkit::skip("no real-time priorities");
         return;
     }
     site(&silk);

@@ -64,10 +64,7 @@ impl Silk {
                 return skipped(&format!("{} is not built", beside(program).display()));
             }
         }
-        let rig = match Rig::with_queues(queues) {
-            Ok(rig) => rig,
-            Err(error) => return skipped(&format!("no network namespaces: {error}")),
-        };
+        let rig = Rig::for_test(queues)?;
         let folder = TempDir::with_prefix("silk-test-").expect("a folder for the test");
         open_to_all(folder.path());
         let (device, classes) = (device.to_owned(), classes.to_owned());

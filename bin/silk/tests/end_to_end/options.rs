@@ -33,7 +33,7 @@ fn a_program_learns_what_tcp_knows_of_its_connection() {
         (1, 7, 1448, 1500),
         "{info:?}"
     );
-    assert!((1..1_000_000).contains(&info["rtt"]) && info["rttvar"] > 0, "{info:?}");
+    assert!(info["rtt"] > 0 && info["rttvar"] > 0, "{info:?}");
     assert!(info["cwnd"] >= 10 && info["rto"] >= 200_000 && info["unacked"] == 0, "{info:?}");
     let paths = silk.connections();
     assert_eq!((paths.len(), &paths[0]["mss"]), (1, &1448.into()));

@@ -40,7 +40,7 @@ fn only_the_queue_that_brings_preferred_packets_is_received_promptly() {
     let Some(mut silk) = Silk::with_queues(2, &device, &classes) else { return };
     silk.start_daemon();
     if silk.log("silkd").contains("cannot be scheduled") {
-        let _: Option<()> = skipped("no real-time priorities");
+        silk_testkit::skip("no real-time priorities");
         return;
     }
     let mut steer = silk.on_peer(&beside("silk").display().to_string());

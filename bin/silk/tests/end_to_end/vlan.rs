@@ -26,8 +26,11 @@ fn mover(folder: &Path) -> Option<PathBuf> {
     clang.args(["-O2", "-g", "-target", "bpf"]);
     clang.arg(format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH));
     match clang.arg("-c").arg(&source).arg("-o").arg(&object).status() {
-        Ok(done) if done.success() => Some(object),
-        _ => skipped("clang cannot compile for BPF"),
+        Ok(done) => {
+            assert!(done.success(), "clang cannot compile it for BPF");
+            Some(object)
+        }
+        Err(error) => skipped(&format!("there is no clang: {error}")),
     }
 }
 

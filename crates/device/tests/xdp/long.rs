@@ -49,10 +49,13 @@ fn few_large_messages_are_put_together_at_a_time() {
         (0..20).for_each(|_| drop(send_large(&mut left, &[9; 50_000])));
         let end = &mut device.ends[0];
         assert!(readable(end.receive.fd(), Duration::from_secs(2)).unwrap());
-        // The interrupt may lag behind on a busy machine.
+        // By then all are there, as a rule, and more could be taken at a time.
         std::thread::sleep(Duration::from_millis(50));
-        let mut frames = Vec::new();
-        assert_eq!([(); 4].map(|()| end.receive.receive(&mut frames, 64)), [8, 8, 4, 0]);
+        let (mut frames, mut taken) = (Vec::new(), Vec::new());
+        while frames.len() < 20 && readable(end.receive.fd(), Duration::from_secs(2)).unwrap() {
+            taken.push(end.receive.receive(&mut frames, 64));
+        }
+        assert!(frames.len() == 20 && taken.iter().all(|taken| *taken <= 8), "{taken:?}");
         assert!(frames.iter().all(|frame| end.receive.bytes(*frame)[frame.range()].len() == 50_054));
         frames.drain(..).for_each(|frame| end.receive.release(frame));
     });

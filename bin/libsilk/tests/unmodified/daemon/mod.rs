@@ -44,6 +44,8 @@ pub struct Daemon {
     thread: Option<JoinHandle<()>>,
     /// What happened.
     pub seen: Arc<Seen>,
+    /// A client has ended well, so its server is there.
+    served: AtomicBool,
 }
 
 impl Daemon {
@@ -56,7 +58,7 @@ impl Daemon {
         let listener = listen(&folder.join("control"));
         let (stopped, watched) = (stop.clone(), seen.clone());
         let thread = std::thread::spawn(move || Loop::new(listener, watched, reserve).run(&stopped));
-        Self { folder, stop, thread: Some(thread), seen }
+        Self { folder, stop, thread: Some(thread), seen, served: AtomicBool::new(false) }
     }
 
     /// A command whose sockets are ours.
@@ -96,14 +98,16 @@ impl Daemon {
         Server(command.spawn().unwrap(), self.folder.join("server.log"))
     }
 
-    /// Runs a command line of a client, again until the server is there; it must end well.
+    /// Runs a command line of a client; it must end well. The first is run again until the server is there.
     pub fn client(&self, program: &str, args: &[&str]) -> String {
         let mut last = None;
-        for _ in 0..100 {
+        let tries = if self.served.load(SeqCst) { 1 } else { 100 };
+        for _ in 0..tries {
             let mut command = self.command(program);
             command.args(args);
             let output = run(command);
             if output.status.success() {
+                self.served.store(true, SeqCst);
                 return said(output);
             }
             last = Some(output);
