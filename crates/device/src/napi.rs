@@ -125,10 +125,16 @@ pub fn make_threaded(interface: &Interface) -> Result<Vec<Thread>, NapiError> {
     let threads = match make_threaded_by_netlink(interface) {
         Ok(()) => threads(interface),
         // Kernels before 6.17 know it only as a file, which may be another namespace's.
-        Err(NapiError::Netlink(_)) => {
+        Err(NapiError::Netlink(error)) => {
+            let folder = format!("/sys/class/net/{}", interface.name);
+            // Of an interface that is gone the name may be another's.
+            let index = fs::read_to_string(format!("{folder}/ifindex")).ok();
+            if index.and_then(|index| index.trim().parse().ok()) != Some(interface.index) {
+                return Err(NapiError::Netlink(error));
+            }
             let what = "make the interface's NAPI threaded";
-            let file = format!("/sys/class/net/{}/threaded", interface.name);
-            fs::write(file, "1").map_err(|source| NapiError::System { what, source })?;
+            fs::write(format!("{folder}/threaded"), "1")
+                .map_err(|source| NapiError::System { what, source })?;
             threads(interface)
         }
         Err(error) => Err(error),
@@ -190,7 +196,7 @@ fn number(attributes: &[Attribute], wanted: u16) -> Option<u32> {
     value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
-/// The threads called `napi/NAME-NUMBER`. Two namespaces may have interfaces of one name, so
+/// The kernel's threads called `napi/NAME-NUMBER`. Two namespaces may have interfaces of one name, so
 /// this is the last resort.
 fn threads_named(interface: &str) -> Vec<Thread> {
     let prefix = format!("napi/{interface}-");
@@ -199,9 +205,16 @@ fn threads_named(interface: &str) -> Vec<Thread> {
         let pid = process.file_name().to_str()?.parse().ok()?;
         let name = fs::read_to_string(process.path().join("comm")).ok()?;
         let napi = name.trim_end().strip_prefix(&prefix)?.parse().ok()?;
-        Some(Thread { napi, pid, queue: None })
+        // Anybody may call himself so.
+        is_kernels(&process).then_some(Thread { napi, pid, queue: None })
     };
     processes.filter_map(thread).collect()
+}
+
+/// Whether a process is a thread of the kernel's: a child of kthreadd, which is process 2.
+fn is_kernels(process: &fs::DirEntry) -> bool {
+    let status = fs::read_to_string(process.path().join("status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).is_some_and(|parent| parent.trim() == "2")
 }
 
 impl Thread {
@@ -221,6 +234,33 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_only_has_the_name_of_a_receive_thread_is_none() {
+        use std::process::{Command, Stdio};
+        let mut shell = Command::new("sh");
+        let mut named = shell
+            .args(["-c", "printf napi/zz0-1 > /proc/$$/comm; echo; read line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = [0];
+        io::Read::read_exact(named.stdout.as_mut().unwrap(), &mut told).unwrap();
+        let name = fs::read_to_string(format!("/proc/{}/comm", named.id())).unwrap();
+        let found = threads_named("zz0").len();
+        drop(named.stdin.take());
+        named.wait().unwrap();
+        assert_eq!((&*name, found), ("napi/zz0-1\n", 0));
+    }
+
+    #[test]
+    fn an_interface_is_told_from_one_that_has_its_name() {
+        let loopback = crate::netlink::Netlink::open().unwrap().interface("lo").unwrap();
+        let other = Interface { index: u32::MAX >> 1, ..loopback };
+        let error = make_threaded(&other).unwrap_err();
+        assert!(matches!(error, NapiError::Netlink(_)), "{error}");
+    }
 
     #[test]
     fn a_driver_that_tells_is_believed() {

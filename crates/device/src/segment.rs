@@ -3,7 +3,7 @@
 //! nothing about the bytes: an offload that does not fit them is refused.
 
 use silk_wire::checksum::Sum;
-use silk_wire::{eth, ipv4, ipv6};
+use silk_wire::{eth, extension, ipv4, ipv6};
 
 use crate::{Offload, Refusal, Segment};
 
@@ -44,13 +44,19 @@ pub(crate) fn cut(
 }
 
 /// How the Ethernet frame `packet` is to be cut that is several datagrams of `size` payload bytes; `None` where it is not
-/// UDP over IPv4, or over IPv6 without extension headers, which are never merged.
+/// UDP over IPv4, or over IPv6 behind any extension headers but a fragment's.
 pub(crate) fn datagrams(packet: &[u8], size: u16) -> Option<Offload> {
     const UDP: u16 = 8;
     let eth::Frame { kind, payload, .. } = eth::frame(packet).ok()?;
     let ip = match kind {
         eth::IPV4 if payload.get(9) == Some(&ipv4::UDP) => usize::from(payload[0] & 0xf) * 4,
-        eth::IPV6 if payload.get(6) == Some(&ipv4::UDP) => ipv6::HEADER,
+        eth::IPV6 => {
+            let chain = extension::walk(*payload.get(6)?, payload.get(ipv6::HEADER..)?).ok()?;
+            if chain.protocol != ipv4::UDP || chain.fragment.is_some() {
+                return None;
+            }
+            ipv6::HEADER + chain.length
+        }
         _ => return None,
     };
     let transport = u16::try_from(packet.len() - payload.len() + ip).ok()?;
@@ -169,11 +175,9 @@ impl Layout {
     /// Writes the pseudo-header's sum, with this packet's length, into the checksum field.
     fn pseudo_header(&self, packet: &mut [u8]) {
         let network = self.network;
-        let (addresses, protocol) = if self.is_ipv6() {
-            (network + 8..network + 40, packet[network + 6])
-        } else {
-            (network + 12..network + 20, packet[network + 9])
-        };
+        let addresses = if self.is_ipv6() { network + 8..network + 40 } else { network + 12..network + 20 };
+        // Not what IP's header says comes next: in IPv6 extension headers may (RFC 8200 section 8.1).
+        let protocol = if let Segment::Udp(_) = self.segment { ipv4::UDP } else { ipv4::TCP };
         let len = packet.len() - self.transport;
         let sum = Sum::ZERO.bytes(&packet[addresses]).word(protocol.into()).word(len as u16);
         put16(packet, self.checksum, sum.folded());
@@ -249,6 +253,31 @@ mod tests {
         assert_eq!(all.iter().flat_map(|packet| &packet[HEADERS..]).copied().collect::<Vec<_>>(), payload);
         let of = |at: usize| (take16(&all[at], ETHERNET + 4), take16(&all[at], TCP + 6), all[at][TCP + 13]);
         assert_eq!([of(0), of(1), of(2)], [(0, 0xfff0, 0x90), (1, 0x3d8, 0x10), (2, 0x7c0, 0x19)]);
+    }
+
+    #[test]
+    fn datagrams_behind_options_of_ipv6_have_the_sum_of_udp() {
+        const UDP: usize = ETHERNET + ipv6::HEADER + 8;
+        let mut message = vec![0; UDP + 8];
+        message[12..14].copy_from_slice(&[0x86, 0xdd]);
+        message[ETHERNET] = 0x60;
+        message[ETHERNET + 6] = 60;
+        message[ETHERNET + 8..ETHERNET + 40].copy_from_slice(&[0xfd; 32]);
+        message[ETHERNET + 40] = 17;
+        message.extend([7; 250]);
+        let offload = Offload {
+            segment: Segment::Udp(100),
+            header_len: (UDP + 8) as u16,
+            ..Offload::checksum(UDP as u16, 6)
+        };
+        let all = packets(&message, offload).unwrap();
+        assert_eq!(all.len(), 3);
+        for packet in all {
+            let len = (packet.len() - UDP) as u16;
+            let pseudo = Sum::ZERO.bytes(&packet[ETHERNET + 8..ETHERNET + 40]).word(17).word(len);
+            assert_eq!(pseudo.bytes(&packet[UDP..]).folded(), 0xffff);
+            assert_eq!((take16(&packet, ETHERNET + 4), take16(&packet, UDP + 4)), (len + 8, len));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use silk_wire::eth;
 
@@ -66,12 +67,12 @@ fn open_queue(name: &str, options: &Options, queues: bool) -> Result<File, OpenE
 }
 
 fn end(file: File, options: &Options) -> End {
-    let file = Arc::new(file);
+    let queue = Arc::new(Queue { file, gone: AtomicBool::new(false) });
     let pool = Pool::new(options.buffers, LONGEST);
     let header = if options.offload { vnet::LEN } else { 0 };
     End {
-        receive: Box::new(TapReceive { file: file.clone(), header, pool, received: Received::default() }),
-        transmit: Box::new(TapTransmit { file, header, transmitted: Transmitted::default() }),
+        receive: Box::new(TapReceive { queue: queue.clone(), header, pool, received: Received::default() }),
+        transmit: Box::new(TapTransmit { queue, header, transmitted: Transmitted::default() }),
     }
 }
 
@@ -79,8 +80,15 @@ fn end(file: File, options: &Options) -> End {
 /// driver itself would take more.
 const LONGEST: usize = eth::HEADER + eth::TAG + 65_535;
 
+/// One queue of the interface, which its two halves share.
+struct Queue {
+    file: File,
+    /// The interface was deleted. What stands in the descriptor's place then takes nothing and says nothing of it.
+    gone: AtomicBool,
+}
+
 struct TapReceive {
-    file: Arc<File>,
+    queue: Arc<Queue>,
     /// Bytes of the virtio-net header before a frame; 0: none is.
     header: usize,
     pool: Pool,
@@ -91,10 +99,12 @@ impl TapReceive {
     fn receive_one(&mut self) -> Option<Frame> {
         let (index, mut buffer) = self.pool.take()?;
         let mut header = [0; vnet::LEN];
-        let read = sys::read_parts(self.file.as_fd(), &mut header[..self.header], &mut buffer[HEADROOM..]);
+        let read =
+            sys::read_parts(self.queue.file.as_fd(), &mut header[..self.header], &mut buffer[HEADROOM..]);
         if read.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBADFD)) {
             // The interface was deleted. Its descriptor would be readable for ever.
-            sys::silence(self.file.as_fd());
+            self.queue.gone.store(true, Ordering::Relaxed);
+            sys::silence(self.queue.file.as_fd());
         }
         let Some(len) = read.ok().and_then(|len| len.checked_sub(self.header)) else {
             self.pool.put(index, buffer);
@@ -110,7 +120,7 @@ impl TapReceive {
 
 impl Receive for TapReceive {
     fn fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.queue.file.as_fd()
     }
 
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
@@ -135,7 +145,7 @@ impl Receive for TapReceive {
 /// Sends at once: the tap driver takes one frame per system call, so there is nothing to
 /// batch.
 struct TapTransmit {
-    file: Arc<File>,
+    queue: Arc<Queue>,
     /// As [`TapReceive::header`].
     header: usize,
     transmitted: Transmitted,
@@ -149,8 +159,11 @@ impl Transmit for TapTransmit {
         if self.header == 0 && offload != Offload::NONE {
             return self.transmitted.refused(Refusal::Malformed);
         }
+        if self.queue.gone.load(Ordering::Relaxed) {
+            return self.transmitted.refused(Refusal::Down);
+        }
         let header = &vnet::encode(offload)[..self.header];
-        match sys::write_parts(self.file.as_fd(), [header, head, payload[0], payload[1]]) {
+        match sys::write_parts(self.queue.file.as_fd(), [header, head, payload[0], payload[1]]) {
             Ok(len) => self.transmitted.took(len - self.header),
             Err(error) => self.transmitted.refused(Refusal::of(&error)),
         }

@@ -77,7 +77,7 @@ impl Refusal {
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Self::Full,
             Some(libc::EMSGSIZE) => Self::TooLong,
-            Some(libc::EINVAL | libc::EIO) => Self::Malformed,
+            Some(libc::EINVAL) => Self::Malformed,
             _ => Self::Down,
         }
     }

@@ -399,6 +399,21 @@ fn a_tap_whose_interface_is_gone_does_not_keep_anybody_awake() {
         assert!(!readable(ours.receive.fd(), Duration::ZERO).unwrap());
         assert_eq!(ours.receive.receive(&mut frames, 64), 0);
         ours.transmit.send(&rig::datagram(b"to nobody"), [&[], &[]], Offload::NONE);
-        assert_eq!(ours.transmit.transmitted().dropped(), 1);
+        let transmitted = ours.transmit.transmitted();
+        assert_eq!((transmitted.down, transmitted.dropped()), (1, 1));
+    });
+}
+
+#[test]
+fn what_a_tap_that_is_down_does_not_take_is_counted_so() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_namespace(|| {
+        let (_, mut ours, _) = tap_pair();
+        rig::ip("link set tap0 down");
+        ours.transmit.send(&rig::datagram(b"to nobody"), [&[], &[]], Offload::NONE);
+        let transmitted = ours.transmit.transmitted();
+        assert_eq!((transmitted.down, transmitted.dropped()), (1, 1));
     });
 }

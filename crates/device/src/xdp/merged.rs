@@ -77,7 +77,7 @@ fn unmarked(frame: Frame) -> Frame {
     Frame { index: frame.index & !MARK, ..frame }
 }
 
-/// Whether the Ethernet frame `packet` is one UDP datagram, of IPv4 or IPv6 without extension headers.
+/// Whether the Ethernet frame `packet` is one UDP datagram and no fragment of one.
 pub(super) fn is_datagram(packet: &[u8]) -> bool {
     segment::datagrams(packet, 0).is_some()
 }
@@ -100,6 +100,13 @@ mod tests {
         assert!(is_datagram(&frame([8, 0], 23, 17, 0)) && is_datagram(&frame([0x86, 0xdd], 20, 17, 0)));
         assert!(!is_datagram(&frame([8, 0], 23, 6, 0)) && !is_datagram(&frame([8, 6], 23, 17, 0)));
         assert!(!is_datagram(&[0; 13]));
+        // Behind destination options too, but not behind a fragment header that says that more follows.
+        let mut behind = frame([0x86, 0xdd], 20, 60, 0);
+        behind.splice(54..54, [17, 0, 1, 4, 0, 0, 0, 0]);
+        assert!(is_datagram(&behind));
+        behind[20] = 44;
+        behind[57] = 1;
+        assert!(!is_datagram(&behind));
         let mut tagged = frame([8, 0], 23, 17, 0);
         tagged.splice(12..12, [0x81, 0, 0, 100]);
         assert!(is_datagram(&tagged));
