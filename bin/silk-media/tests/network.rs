@@ -32,7 +32,7 @@ impl Stage {
         let clip = folder.path().join("clip.m2v");
         let made = Command::new("ffmpeg").args(arguments.split_whitespace()).arg(clip).status();
         if !root || !made.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: needs root and ffmpeg");
+            silk_testkit::skip("needs root and ffmpeg");
             return None;
         }
         Some(Self { rig: Rig::new().unwrap(), folder })
@@ -140,7 +140,7 @@ fn checksums_are_verified_while_the_data_are_read_and_on_their_own() {
     let Some(stage) = Stage::set() else { return };
     // Else the cable hands packets over without sums.
     if stage.rig.client.run("ethtool", ["-K", INTERFACE, "tx", "off"]).is_err() {
-        eprintln!("SKIPPED: there is no ethtool");
+        silk_testkit::skip("there is no ethtool");
         return;
     }
     for how in [&[][..], &["--ilp"]] {
@@ -177,7 +177,7 @@ fn gstreamer(stage: &Stage, pipeline: &str) -> bool {
     gst.args(["!", "rtpmpvpay", "!", "udpsink", &format!("host={SERVER}"), "port=5004"]);
     let sent = gst.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
     if !sent {
-        eprintln!("SKIPPED: GStreamer has not what `{pipeline}` needs");
+        silk_testkit::skip(format_args!("GStreamer has not what `{pipeline}` needs"));
     }
     sent
 }
@@ -412,14 +412,17 @@ fn a_stream_of_which_nothing_was_told_is_tried_and_ended_or_reduced() {
         let mut player = stage.player(&[&["--share", "0.1"][..], accept].concat());
         let mut source = stage.rig.client.command(PROGRAM);
         source.arg("send").arg(stage.file("clip.m2v")).args(["--to", &SERVER.to_string(), "--loop"]);
-        let mut source = Running::start(source.stdout(Stdio::null()).stderr(Stdio::null())).unwrap();
+        let said = fs::File::create(stage.file("sent")).unwrap();
+        let mut source = Running::start(source.stdout(said).stderr(Stdio::null())).unwrap();
         if accepts {
             sleep(Duration::from_secs(6));
             end(player);
         } else {
             assert!(player.wait(Duration::from_secs(60)).is_some_and(|status| !status.success()));
         }
-        assert!(source.wait(Duration::from_secs(30)).is_some(), "the source is told to stop");
+        assert!(source.wait(Duration::from_secs(30)).is_some(), "the source goes on");
+        let sent = fs::read_to_string(stage.file("sent")).unwrap();
+        assert!(sent.contains("the player wanted no more"), "it is not told to stop: {sent}");
         let stream = &stage.played()["streams"][0];
         assert_eq!(stream["refused"].as_bool(), Some(!accepts), "{stream}");
         assert_eq!(stream["with"] != "", accepts, "{stream}");
@@ -504,7 +507,10 @@ fn a_player_says_why_and_one_that_is_killed_leaves_linux_its_packets() {
 #[test]
 fn a_player_ends_when_it_is_told_to_and_numbers_that_are_too_large_do_not_end_it() {
     let Some(stage) = Stage::set() else { return };
-    end(stage.player(&["--seconds", &u64::MAX.to_string()]));
+    let told = end(stage.player(&["--seconds", &u64::MAX.to_string()]));
+    // In order: it says what it has played, which was nothing.
+    assert_eq!(told.code(), Some(1));
+    stage.played();
     let mut player = stage.player(&["--seconds", "1"]);
     assert!(player.wait(Duration::from_secs(60)).is_some(), "where nothing comes it never ends");
     let mut command = stage.rig.server.command(PROGRAM);

@@ -203,6 +203,8 @@ impl Appliance {
         let now = self.now();
         let statement = self.core.destroy(id, now);
         self.settle(now);
+        // There may be no turn after this one, and who is told goodbye is to hear it.
+        self.core.port.flush();
         statement
     }
 
@@ -236,6 +238,7 @@ impl Appliance {
         let now = self.now();
         let done = work(&mut self.core.paths, now, &mut self.core.port);
         self.settle(now);
+        self.core.port.flush();
         done
     }
 

@@ -244,7 +244,19 @@ impl Output {
     /// display has begun, or where nothing paces it.
     pub fn earliest(&self, now: Instant) -> Option<u32> {
         let timing = self.timing?;
-        self.slots.stamp_of(timing.slot_at(now))
+        let mut slot = timing.slot_at(now);
+        // Its time may have passed, and the retrace at which it is shown not.
+        while slot > timing.origin && self.shown_at(timing, slot - 1) >= now {
+            slot -= 1;
+        }
+        self.slots.stamp_of(slot)
+    }
+
+    /// Whether the pictures that are shown are those whose numbers [`OutputOptions::every`] divides: where a stream was renumbered they
+    /// may be others.
+    pub fn counts_by_number(&self) -> bool {
+        let every = self.options.every;
+        self.slots.last_stamp().is_none_or(|stamp| self.wants(stamp - stamp % every))
     }
 
     /// Whether a picture's time has passed at `now`.

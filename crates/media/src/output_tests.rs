@@ -55,6 +55,37 @@ fn pictures_are_shown_at_the_retraces_of_the_screen() {
 }
 
 #[test]
+fn the_earliest_picture_is_the_first_whose_retrace_is_still_to_come() {
+    for period in [5, 17, 35] {
+        let mut output = output(1, 8);
+        assert!(output.push(Box::new(blank(0)), 0, ready(0)).is_none());
+        output.set_retrace(Some(Retrace { at: at(103), period: Duration::from_millis(period) }));
+        for millis in 0..100 {
+            let now = at(millis);
+            let earliest = output.earliest(now).unwrap();
+            let past = |stamp| output.is_past(stamp, now);
+            assert!(!past(earliest) && (earliest == 0 || past(earliest - 1)), "{period} and {millis}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_numbered_anew_shows_others_than_those_that_its_numbers_say() {
+    let mut output = output(1, 8);
+    (0..2).for_each(|n| assert!(output.push(Box::new(blank(n)), n, ready(0)).is_none()));
+    output.begin_anew();
+    output.push(Box::new(blank(0)), 0, ready(0));
+    assert!(output.counts_by_number(), "all are shown");
+    output.set_every(3);
+    assert_eq!(
+        ([0, 1, 2].map(|n| output.wants(n)), output.counts_by_number()),
+        ([false, true, false], false)
+    );
+    output.set_every(2);
+    assert!(output.counts_by_number());
+}
+
+#[test]
 fn a_late_picture_is_counted_and_never_shown() {
     let mut output = output(1, 8);
     output.push(Box::new(blank(0)), 0, ready(0));

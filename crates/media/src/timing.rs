@@ -104,6 +104,11 @@ impl Slots {
         Some(seen.stamp.wrapping_add(moved as u32))
     }
 
+    /// The stamp of the last picture that was seen.
+    pub(crate) fn last_stamp(&self) -> Option<u32> {
+        self.seen.map(|seen| seen.stamp)
+    }
+
     /// The slot of a picture. Stamps near each other give slots near each other, also where they
     /// wrap.
     pub fn of(&mut self, stamp: u32) -> u64 {

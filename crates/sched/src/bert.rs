@@ -378,6 +378,25 @@ mod tests {
         assert!(stolen[0] > 60 && stolen[2] + stolen[3] < 10, "{stolen:?}");
     }
 
+    // As the executor tells it of a path that has more to do.
+    #[test]
+    fn a_deadline_that_is_told_in_the_middle_of_a_run_takes_as_much_as_one_that_is_told_behind_it() {
+        let mut bert = Bert::new(8, QUANTUM, WHOLE);
+        bert.admit(Member(0), reserving(20, true)).unwrap();
+        bert.admit(Member(1), Terms::default()).unwrap();
+        let deadline = |id, now| (id == 0).then(|| now + Duration::from_micros(150));
+        (0..2).for_each(|id| bert.ready(Member(id), Instant::ZERO, deadline(id, Instant::ZERO)));
+        let mut runs = [0; 2];
+        for step in 0..1000 {
+            let now = Instant::ZERO + QUANTUM * step;
+            let member = bert.next(now).unwrap();
+            bert.ready(member, now, deadline(member.0, now));
+            bert.charge(member, QUANTUM, now + QUANTUM);
+            runs[member.index()] += 1;
+        }
+        assert!(runs[0] > 600, "{runs:?}");
+    }
+
     #[test]
     fn who_proves_to_need_less_than_was_expected_of_it_steals_no_more() {
         let stolen = |run| {

@@ -223,12 +223,13 @@ impl Fluid {
         self.replace(id);
     }
 
-    /// By how much, in virtual time, `id` would end its next run after a real time
-    /// `allowed` from now even if the model served everybody. Zero if it is in time. As in
-    /// `spare`, weights are millionths of the processor.
+    /// By how much, in virtual time, `id` would end its next run, behind the one that it may
+    /// be in, after a real time `allowed` from now even if the model served everybody. Zero
+    /// if it is in time. As in `spare`, weights are millionths of the processor.
     pub(crate) fn lateness(&self, id: u32, allowed: Duration) -> Virtual {
         let tag = &self.tags[id as usize];
-        let finish = tag.start + advance(tag.expected, tag.pace);
+        let runs = if matches!(tag.state, State::Running | State::RunningWithMore) { 2 } else { 1 };
+        let finish = tag.start + runs * advance(tag.expected, tag.pace);
         finish.saturating_sub(self.horizon(allowed))
     }
 

@@ -26,7 +26,8 @@ pub struct Shares {
 #[derive(Clone, Copy, Debug)]
 struct Home {
     policy: u8,
-    ready: bool,
+    /// It waits: since when, and until when it is to have run.
+    ready: Option<(Instant, Option<Instant>)>,
 }
 
 impl Shares {
@@ -81,13 +82,13 @@ impl Policy for Shares {
             self.members.resize(member.index() + 1, None);
         }
         let old = self.home(member);
-        let ready = old.is_some_and(|home| home.ready);
+        let ready = old.and_then(|home| home.ready);
         self.members[member.index()] = Some(Home { policy, ready });
         if let Some(old) = old.filter(|old| old.policy != policy) {
             self.policy(old.policy).remove(member);
             self.withdraw_if_idle(old.policy);
-            if ready {
-                self.ready(member, Instant::ZERO, None);
+            if let Some((since, deadline)) = ready {
+                self.ready(member, since, deadline);
             }
         }
         Ok(())
@@ -103,7 +104,9 @@ impl Policy for Shares {
 
     fn ready(&mut self, member: Member, now: Instant, deadline: Option<Instant>) {
         let Some(Some(home)) = self.members.get_mut(member.index()) else { return };
-        home.ready = true;
+        let (since, known) = home.ready.unwrap_or((now, None));
+        let earliest = known.into_iter().chain(deadline).min();
+        home.ready = Some((since, earliest));
         let policy = home.policy;
         self.policy(policy).ready(member, now, deadline);
         self.ready_unless_idle(policy);
@@ -113,7 +116,7 @@ impl Policy for Shares {
         let policy = self.fluid.next()? as u8;
         let member = self.policy(policy).next(now)?;
         if let Some(home) = &mut self.members[member.index()] {
-            home.ready = false;
+            home.ready = None;
         }
         self.running = Some((member, policy));
         self.ready_unless_idle(policy);
@@ -173,6 +176,26 @@ mod tests {
         assert_eq!(shares.next(Instant::ZERO), Some(Member(3)));
         shares.charge(Member(3), QUANTUM, Instant::ZERO);
         assert_eq!((shares.next(Instant::ZERO), shares.is_idle()), (None, true));
+    }
+
+    #[test]
+    fn who_changes_policy_while_it_waits_has_waited_since_it_did() {
+        let at = |millis: u64| Instant::from_millis(1_000_000 + millis);
+        let order = |deadline: Option<Instant>| {
+            let mut shares = fixed_and_edf(500_000, 500_000);
+            shares.admit(Member(0), of_policy(0)).unwrap();
+            shares.admit(Member(1), of_policy(1)).unwrap();
+            shares.ready(Member(1), at(0), Some(at(10)));
+            shares.ready(Member(0), at(0), deadline);
+            let delay = Some(Duration::from_millis(50));
+            shares.admit(Member(0), Terms { delay, ..of_policy(1) }).unwrap();
+            [(); 2].map(|()| {
+                let member = shares.next(at(0)).unwrap();
+                shares.charge(member, QUANTUM, at(0));
+                member.0
+            })
+        };
+        assert_eq!([order(None), order(Some(at(5)))], [[1, 0], [0, 1]]);
     }
 
     #[test]

@@ -115,11 +115,15 @@ impl Sender<'_> {
     /// Until packet `n` of `packets` of the next picture is due, or nobody waits for it.
     fn wait(&mut self, n: usize, packets: usize) {
         let Some(rate) = self.pace else { return };
-        let spread = rate.time_of(1) * n as u32 / packets.max(1) as u32;
-        let after = rate.time_of(self.report.pictures) + spread;
+        let after = due(rate, self.report.pictures, (n, packets));
         self.start = kept(self.start, after, Instant::now());
         sleep_until(self.start + after, self.stop);
     }
+}
+
+/// When a packet is due, after the beginning: the `n`-th of `packets` of the picture that comes after so many.
+fn due(rate: Rate, pictures: u64, (n, packets): (usize, usize)) -> Duration {
+    rate.time_of(pictures) + rate.time_of(1) * n as u32 / packets.max(1) as u32
 }
 
 /// When the clip has begun, for what is due `after` that and leaves at `now`. Who was stopped, or waited for its disk, for
@@ -142,6 +146,13 @@ fn transmit(socket: &UdpSocket, headers: &[u8], payload: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_are_spread_over_their_pictures_time() {
+        let slow = Rate::from_millis(500).unwrap();
+        let at = |pictures, packet| due(slow, pictures, packet).as_millis();
+        assert_eq!([at(0, (0, 4)), at(0, (3, 4)), at(2, (0, 1)), at(2, (1, 2))], [0, 1500, 4000, 5000]);
+    }
 
     #[test]
     fn what_was_missed_in_a_minute_is_not_sent_at_once() {
