@@ -73,10 +73,10 @@ impl World {
             TimeWaitAction::Absent => None,
             TimeWaitAction::Reuse { iss_floor } => Some(iss_floor),
             TimeWaitAction::Ack(header) => return self.heard(key, &header, 0),
-            TimeWaitAction::Drop(_) => return,
+            TimeWaitAction::Ended | TimeWaitAction::Drop(_) => return,
         };
         let accept_queue_full = self.full || self.connections.len() >= ACCEPTED;
-        let admission = Admission { accept_queue_full, iss_floor };
+        let admission = Admission { accept_queue_full, iss_floor, ..Admission::default() };
         let (action, (irs, limit)) = self.listener.on_segment(self.now, key, seg, admission);
         match action {
             ListenAction::Reply(header)

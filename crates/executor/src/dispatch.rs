@@ -236,7 +236,7 @@ impl<P: Port> Dispatch<P> {
     }
 
     /// Runs a frame that is in no ring, put together from fragments or passed on, up its path at once: which, and what became of it.
-    /// It came over this device.
+    /// It came over this device. `None`: nobody takes it, or its path does not want it, each of which is counted.
     pub fn arrive(
         &mut self,
         frame: &mut [u8],
@@ -245,6 +245,10 @@ impl<P: Port> Dispatch<P> {
         now: Instant,
     ) -> Option<(PathId, Outcome)> {
         let belongs = (self.classify)(&self.paths, &self.tables, frame, device);
+        if let Belongs::Discard { domain, index } = belongs {
+            self.tables.count_discard(Found { domain, index });
+            return None;
+        }
         let target = self.paths.target(frame, belongs);
         let Some(id) = target.or_else(|| answering(&self.paths, &self.tables, frame, belongs)) else {
             if belongs == Belongs::Pass {

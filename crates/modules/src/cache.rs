@@ -2,6 +2,7 @@
 //! is asked for again before it is forgotten; one that does not answer is not asked for again
 //! at once (RFC 1122 §2.3.2.1 and RFC 4861 §7.2.2: at most once a second each).
 
+use crate::limit::Limit;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -24,6 +25,9 @@ pub struct CacheLimits {
     pub requests: u8,
     /// How long it is then not asked for: whoever sends meanwhile hears at once that it is not there.
     pub failed: Duration,
+    /// Neighbours that have no entry yet and are asked for, in a second and at once: who forges senders could else have any number
+    /// asked for, and put aside.
+    pub strangers: u32,
 }
 
 impl Default for CacheLimits {
@@ -35,6 +39,7 @@ impl Default for CacheLimits {
             interval: Duration::from_secs(1),
             requests: 3,
             failed: Duration::from_secs(1),
+            strangers: 1000,
         }
     }
 }
@@ -80,11 +85,13 @@ pub(crate) struct Silent<A> {
 pub(crate) struct Cache<A> {
     entries: BTreeMap<A, Entry>,
     limits: CacheLimits,
+    strangers: Limit,
 }
 
 impl<A: Copy + Ord> Cache<A> {
     pub fn new(limits: CacheLimits) -> Self {
-        Self { entries: BTreeMap::new(), limits }
+        let strangers = Limit::bursting(limits.strangers, limits.strangers);
+        Self { entries: BTreeMap::new(), limits, strangers }
     }
 
     pub fn len(&self) -> usize {
@@ -93,6 +100,9 @@ impl<A: Copy + Ord> Cache<A> {
 
     /// The address, and whether a request is to be sent. A path that has to wait is noted.
     pub fn lookup(&mut self, now: Instant, address: A, waiter: PathId) -> (Resolution, bool) {
+        if !self.entries.contains_key(&address) && !self.strangers.take(now) {
+            return (Resolution::Crowded, false);
+        }
         self.make_room(address);
         let limits = self.limits;
         let entry = self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
@@ -207,12 +217,13 @@ impl<A: Copy + Ord> Cache<A> {
         asking.map(|entry| entry.until).min().unwrap_or(Instant::FAR)
     }
 
-    /// Makes room for `address` by forgetting the neighbour least wanted.
+    /// Makes room for `address` by forgetting the neighbour least wanted: one of those that have not answered, if there are any.
     fn make_room(&mut self, address: A) {
         if self.entries.len() < self.limits.entries || self.entries.contains_key(&address) {
             return;
         }
-        let least = self.entries.iter().min_by_key(|(_, entry)| entry.wanted).map(|(address, _)| *address);
+        let least = self.entries.iter().min_by_key(|(_, entry)| (entry.known.is_some(), entry.wanted));
+        let least = least.map(|(address, _)| *address);
         if let Some(least) = least {
             self.entries.remove(&least);
         }
@@ -409,11 +420,48 @@ mod tests {
     }
 
     #[test]
+    fn who_is_known_stays_before_whoever_has_not_answered() {
+        let mut cache = Cache::new(CacheLimits { entries: 8, ..CacheLimits::default() });
+        cache.learn(at(0), THERE, LINK);
+        for n in 0..100u32 {
+            cache.lookup(at(1), Ipv4Addr::from(n), path(0));
+        }
+        assert_eq!((cache.len(), cache.known(THERE)), (8, Some(LINK)));
+        // Of those that are known the least wanted goes.
+        for n in 0..8u32 {
+            cache.learn(at(2), Ipv4Addr::from(n), LINK);
+        }
+        assert_eq!((cache.len(), cache.known(THERE)), (8, None));
+    }
+
+    #[test]
+    fn so_many_strangers_are_asked_for_in_a_second_and_who_is_known_does_not_count() {
+        let mut cache = Cache::new(CacheLimits { strangers: 10, ..CacheLimits::default() });
+        cache.learn(at(0), THERE, LINK);
+        let mut lookup = |second, n| cache.lookup(at(second), Ipv4Addr::from(n), path(0));
+        assert_eq!((0..100).filter(|n| lookup(1, *n).1).count(), 10);
+        assert_eq!([9, 99].map(|n| lookup(1, n).0), [Resolution::Pending, Resolution::Crowded]);
+        assert_eq!(lookup(1, THERE.to_bits()), (Resolution::Known(LINK.0), false));
+        assert_eq!(lookup(2, 99), (Resolution::Pending, true));
+    }
+
+    #[test]
     fn waiters_are_bounded_and_noted_once_and_who_is_not_is_told() {
         let mut cache = Cache::new(CacheLimits { waiters: 2, ..CacheLimits::default() });
         let answers = [1, 1, 2, 3].map(|n| cache.lookup(at(0), THERE, path(n)).0);
         let waits = Resolution::Pending;
         assert_eq!(answers, [waits, waits, waits, Resolution::Crowded]);
         assert_eq!(cache.update(at(0), THERE, LINK), [path(1), path(2)].into());
+    }
+
+    #[test]
+    fn who_is_in_a_full_cache_takes_nobodys_place() {
+        let mut cache = Cache::new(CacheLimits { entries: 2, ..CacheLimits::default() });
+        let both = [Ipv4Addr::LOCALHOST, THERE];
+        both.into_iter().for_each(|address| _ = cache.learn(at(0), address, LINK));
+        let answers = both.map(|address| cache.lookup(at(1), address, path(1)));
+        assert_eq!(answers, [(Resolution::Known(LINK.0), false); 2]);
+        both.into_iter().for_each(|address| _ = cache.learn(at(2), address, LINK));
+        assert_eq!(both.map(|address| cache.known(address)), [Some(LINK); 2]);
     }
 }

@@ -1,22 +1,28 @@
-//! How many errors are sent: ICMP must never be what an attacker sends through us (RFC 1122
-//! §3.2.2, RFC 4443 §2.4 f).
+//! How many are sent of what strangers make us send: ICMP must never be what an attacker sends through us (RFC 1122
+//! §3.2.2, RFC 4443 §2.4 f), nor questions for neighbours.
 
 use silk_instant::Instant;
 
-/// A bucket of tokens: how many errors may be sent.
+/// A bucket of tokens: how many may be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    // Errors in a second.
+    // In a second, and at once.
     rate: u64,
-    // Errors that may be sent now, in nanoseconds' worth, at most 50 at once.
+    burst: u64,
+    // What may be sent now, in nanoseconds' worth.
     credit: u64,
     last: Instant,
 }
 
 impl Limit {
-    /// At most `rate` errors in a second.
+    /// At most `rate` errors in a second, 50 at once.
     pub fn new(rate: u32) -> Self {
-        Self { rate: rate.into(), credit: u64::MAX, last: Instant::ZERO }
+        Self::bursting(rate, 50)
+    }
+
+    /// At most `rate` in a second, `burst` at once.
+    pub fn bursting(rate: u32, burst: u32) -> Self {
+        Self { rate: rate.into(), burst: burst.into(), credit: u64::MAX, last: Instant::ZERO }
     }
 
     /// Takes a token, when there is one.
@@ -24,7 +30,7 @@ impl Limit {
         let Some(cost) = 1_000_000_000u64.checked_div(self.rate) else { return false };
         let earned = now.since(self.last).as_nanos() as u64;
         self.last = now;
-        self.credit = self.credit.saturating_add(earned).min(50 * cost);
+        self.credit = self.credit.saturating_add(earned).min(self.burst.saturating_mul(cost));
         let paid = self.credit >= cost;
         self.credit -= if paid { cost } else { 0 };
         paid

@@ -400,4 +400,16 @@ mod tests {
         (0..=255u8).for_each(|group| join(&mut groups, now, group, true));
         assert_eq!(groups.members.len(), MOST);
     }
+
+    #[test]
+    fn where_there_is_no_room_one_that_is_there_can_be_left_and_makes_room() {
+        let (mut groups, now) = (Membership::default(), Instant::ZERO);
+        (0..=255u8).for_each(|group| join(&mut groups, now, group, true));
+        told(&mut groups, now + SECOND);
+        let now = now + SECOND;
+        join(&mut groups, now, 0, false);
+        assert_eq!(told(&mut groups, now + SECOND), [(1, 0, Sort::ToInclude), (1, 0, Sort::ToInclude)]);
+        join(&mut groups, now + SECOND, 200, true);
+        assert!(groups.hears(&200) && !groups.hears(&0));
+    }
 }

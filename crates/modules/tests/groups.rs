@@ -280,3 +280,78 @@ fn what_is_for_this_machine_alone_does_not_leave_it() {
     assert_eq!([leaves(GROUP6.into(), None), leaves(GROUP6.into(), Some(0))], [(1, 0), (0, 1)]);
     assert_eq!([leaves(interface_local.into(), None), leaves(GROUP.into(), Some(9))], [(0, 2), (1, 1)]);
 }
+
+/// A router's question of IGMP's second version.
+fn old_query() -> Vec<u8> {
+    let mut message = vec![0x11, 10, 0, 0, 0, 0, 0, 0];
+    let sum = checksum::Sum::ZERO.bytes(&message).checksum();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let mut frame = query(1)[..eth::HEADER].to_vec();
+    frame.resize(eth::HEADER + ipv4::HEADER + 4, 0);
+    let header = ipv4::Emit {
+        ttl: 1,
+        protocol: igmp::PROTOCOL,
+        source: ip(9),
+        destination: igmp::ALL_SYSTEMS,
+        payload_len: message.len() as u16,
+        ..ipv4::Emit::default()
+    };
+    header.emit_alert(&mut frame[eth::HEADER..]);
+    frame.extend(message);
+    frame
+}
+
+/// The same of MLD's first.
+fn old_query6() -> Vec<u8> {
+    let mut message = vec![130, 0, 0, 0, 3, 0xe8, 0, 0];
+    message.extend([0; 16]);
+    icmpv6::seal(checksum::pseudo6(ROUTER6, mld::ALL_NODES, ipv6::ICMP, 24), &mut message);
+    let mut frame = query6(ROUTER6)[..eth::HEADER].to_vec();
+    frame.resize(eth::HEADER + ipv6::HEADER, 0);
+    let header = ipv6::Emit {
+        next_header: 0,
+        hop_limit: 1,
+        source: ROUTER6,
+        destination: mld::ALL_NODES,
+        payload_len: 32,
+        ..ipv6::Emit::default()
+    };
+    header.emit(&mut frame[eth::HEADER..]);
+    frame.extend(mld::ALERT);
+    frame.extend(message);
+    frame
+}
+
+// RFC 3376 §7.2.1, RFC 3810 §8.2.1.
+#[test]
+fn an_older_router_is_told_at_the_group_that_it_is_heard_and_at_all_routers_that_it_is_left() {
+    let (mut host, ..) = host();
+    host.arrive(&old_query());
+    host.arrive(&old_query6());
+    host.advance(Duration::from_secs(2));
+    host.sent();
+    let mut told = |group: IpAddr, filter: &Filter<IpAddr>| {
+        choose(&mut host, group, filter);
+        host.advance(Duration::from_secs(2));
+        let read = |frame: &Vec<u8>| -> (IpAddr, u8) {
+            if frame[12..14] == eth::IPV4.to_be_bytes() {
+                let packet = ipv4::parse(&frame[eth::HEADER..]).unwrap();
+                (packet.header.destination().into(), packet.payload[0])
+            } else {
+                let packet = ipv6::parse(&frame[eth::HEADER..]).unwrap();
+                (packet.header.destination().into(), packet.payload[0])
+            }
+        };
+        host.sent().iter().map(read).collect::<Vec<_>>()
+    };
+    for (group, routers, source, [heard, left]) in [
+        (IpAddr::from(GROUP), IpAddr::from(igmp::ALL_ROUTERS), IpAddr::from(ip(9)), [0x16, 0x17]),
+        (GROUP6.into(), mld::ALL_ROUTERS.into(), ROUTER6.into(), [131, 132]),
+    ] {
+        assert_eq!(told(group, &Filter::everybody()), [(group, heard); 2]);
+        let mut but_one = Filter::everybody();
+        but_one.list(source);
+        assert_eq!(told(group, &but_one), [], "of single sources it knows nothing");
+        assert_eq!(told(group, &Filter::nobody()), [(routers, left); 2]);
+    }
+}

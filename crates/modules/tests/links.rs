@@ -262,6 +262,26 @@ fn a_connection_from_beyond_another_interface_is_held_with_where_it_came_from() 
 }
 
 #[test]
+fn who_is_beyond_another_interface_is_answered_again_where_it_came_from() {
+    let (mut host, mut peer) = (host_with(Leads::Elsewhere), stranger());
+    let local = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 80);
+    host.create("socket", Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)));
+    let (buffers, _handle) = stream(100_000, 4096);
+    let attrs = Attrs::new()
+        .with(Attr::ProtId(6))
+        .with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 5000)))
+        .with(Attr::Remote(Endpoint::v4(beyond(2), 80)));
+    peer.try_create("socket", attrs, Some(buffers)).unwrap();
+    host.over = 1;
+    for frame in peer.sent() {
+        host.arrive(&frame);
+    }
+    assert_eq!(left(&mut host), [(1, SECOND, 9, VLAN)]);
+    host.advance(Duration::from_millis(1100));
+    assert_eq!(left(&mut host), [(1, SECOND, 9, VLAN)]);
+}
+
+#[test]
 fn a_network_that_nobody_is_to_send_to_is_not_answered() {
     let (mut host, mut peer) = (host_with(Leads::Nowhere), stranger());
     let echo = host.create("echo", Attrs::new());

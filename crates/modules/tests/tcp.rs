@@ -252,23 +252,49 @@ fn a_syn_flood_is_bounded_and_costs_no_path() {
         "socket",
         Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Backlog(16)),
     );
-    let mut client = Host::new(1);
-    for port in 0..500 {
-        let (path, _) = connect(&mut client, 1000 + port, local);
-        // The SYN goes, the handshake never completes.
-        if port == 0 {
-            exchange_syn(&mut client, &mut server);
-        }
-        client.sent().iter().for_each(|frame| _ = server.arrive(frame));
-        client.destroy(path);
-        client.sent();
-    }
+    flood(&mut server, local);
     assert_eq!(server.paths.len(), 5, "ARP, ICMP, IP, stray and the listener");
     assert!(server.drops(listener, DropReason::TcpBacklog) > 400);
     let memory = server.paths.classes.of(0).memory();
     server.advance(Duration::from_secs(300));
     assert!(server.paths.classes.of(0).memory() <= memory);
     server.destroy(listener);
+}
+
+/// Five hundred SYNs, of handshakes that never complete; how many answers there were.
+fn flood(server: &mut Host, local: Endpoint) -> usize {
+    let mut client = Host::new(1);
+    let mut answers = 0;
+    for port in 0..500 {
+        let (path, _) = connect(&mut client, 1000 + port, local);
+        if port == 0 {
+            exchange_syn(&mut client, server);
+        }
+        client.sent().iter().for_each(|frame| _ = server.arrive(frame));
+        answers += server.sent().len();
+        client.destroy(path);
+        client.sent();
+    }
+    answers
+}
+
+#[test]
+fn a_syn_flood_takes_no_more_memory_than_its_listener_may_have_and_is_answered_by_cookies() {
+    let mut server = Host::new(2);
+    let local = at(2, 80);
+    let listener = server.create(
+        "socket",
+        Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Backlog(4096)),
+    );
+    let account = &mut server.paths.path_mut(listener).unwrap().state.account;
+    let before = account.memory();
+    account.set_memory_limit(before + 4000);
+    assert!(flood(&mut server, local) >= 499);
+    let took = server.paths.path(listener).unwrap().state.account.memory() - before;
+    assert!((1000..=4000).contains(&took), "{took} bytes");
+    // What is not charged is not there either: all others were answered without an entry.
+    assert!(server.drops(listener, DropReason::NoMemory) > 450);
+    assert_eq!(server.drops(listener, DropReason::TcpBacklog), 0);
 }
 
 /// Lets the two hosts find each other's addresses, and nothing more.

@@ -21,7 +21,7 @@
 //! 1. **A frame arrives** with the classifier's word (the XDP program's hint through
 //!    [`classify::Belongs::from_hint`], else [`classify::Tables::classify`]).
 //!    [`Paths::target`] finds the path, [`Paths::enqueue`] puts a [`Ticket`] on its input
-//!    queue, which drops at once when full. When that made the path ready, [`Paths::wake`]
+//!    queue, which drops at once when full. When that made the path ready, [`Paths::urgency`]
 //!    says how urgent it is, and the scheduling policy is told.
 //! 2. **The policy chooses a path.** For a bounded batch: [`Paths::dequeue`], make a
 //!    [`Message`] of the frame (with headroom in front, so that it can be turned around),

@@ -109,6 +109,8 @@ impl Connection {
             return Ok(());
         }
         let Some((value, _)) = seg.options.timestamp else {
+            // Who has started anew may have none, and needs the challenge (RFC 5961 §4.2).
+            self.check_syn(now, seg)?;
             return Err(DropReason::MissingTimestamp);
         };
         if self.stamps.is_old(value, now) {
@@ -151,9 +153,11 @@ impl Connection {
 
     /// An unacceptable segment is answered with an acknowledgement. Text is always answered, for
     /// our acknowledgement of it may have been lost; empty segments only within the limit, so that
-    /// two confused peers do not answer each other for ever.
+    /// two confused peers do not answer each other for ever, and SYNs, which are challenged by it.
+    // RFC 5961 §7.
     fn answer(&mut self, now: Instant, seg: &Segment) {
-        if seg.sequence_len() > 0 || self.challenges.allow(now) {
+        let is_limited = seg.sequence_len() == 0 || seg.flags.syn();
+        if !is_limited || self.challenges.allow(now) {
             self.owed.add(Owed::ACK);
         }
     }

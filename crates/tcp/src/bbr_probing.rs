@@ -74,10 +74,13 @@ impl Bbr {
     /// BBRAdaptUpperBounds() (§4.5.6.2), and BBRIsTimeToGoDown(): while it is the bound that holds the flow back, which the
     /// ascent moves, the bandwidth was not seen to be all that there is.
     pub(crate) fn adapt_upper_bound(&mut self, delivery: &Delivery, sample: RateSample) {
-        let RateSample { in_flight, rate, .. } = sample;
+        let RateSample { in_flight, rate, app_limited, .. } = sample;
         if self.model.loses_too_much(in_flight) {
             if matches!(self.phase, Phase::ProbeRefill | Phase::ProbeUp) {
-                self.model.lower_inflight_hi(in_flight);
+                // What of a little was lost says nothing of how much the path takes.
+                if !app_limited {
+                    self.model.lower_inflight_hi(in_flight);
+                }
                 self.start_down(delivery);
             }
             return;

@@ -103,6 +103,22 @@ fn a_probe_goes_on_while_only_its_own_bound_holds_it_back() {
     assert_eq!(rounds.fill(20 * MSS), Phase::ProbeCruise);
 }
 
+#[test]
+fn a_loss_among_the_little_that_a_program_had_to_send_is_no_bound() {
+    let bound_after = |is_limited: bool| {
+        let mut rounds = Rounds::new();
+        while rounds.round(RTT, 0) != Phase::ProbeRefill {}
+        if is_limited {
+            rounds.bbr.on_app_limited(0);
+        }
+        let phase = rounds.round(RTT, 2 * MSS);
+        assert!(matches!(phase, Phase::ProbeDown | Phase::ProbeCruise), "{phase:?}");
+        rounds.bbr.model.inflight_hi
+    };
+    assert_eq!(bound_after(true), u64::MAX);
+    assert!(bound_after(false) < u64::MAX);
+}
+
 /// A connection that cruises, and whose whole flight a time-out has given up.
 fn timed_out() -> (Rounds, u32) {
     let mut rounds = Rounds::new();

@@ -295,13 +295,19 @@ impl Connection {
         self.snd.cork = cork;
     }
 
-    /// Probing of an idle connection (SO_KEEPALIVE and the TCP_KEEP… options).
+    /// Probing of an idle connection (SO_KEEPALIVE and the TCP_KEEP… options). What goes on goes on where it is.
     // RFC 9293 MUST-24.
     pub fn set_keepalive(&mut self, now: Instant, config: Option<KeepaliveConfig>) {
-        self.keepalive = Keepalive::new(config);
-        self.timers.cancel(Timer::Keepalive);
-        if self.keepalive.on && self.state.is_synchronized() {
+        let before = core::mem::replace(&mut self.keepalive, Keepalive::new(config));
+        if !self.keepalive.on || !self.state.is_synchronized() {
+            self.timers.cancel(Timer::Keepalive);
+        } else if !before.on {
             self.timers.arm(Timer::Keepalive, now + self.keepalive.idle());
+        } else {
+            self.keepalive.sent = before.sent;
+            if self.keepalive.idle() != before.idle() {
+                self.timers.arm(Timer::Keepalive, now.max(self.last_heard + self.keepalive.idle()));
+            }
         }
     }
 

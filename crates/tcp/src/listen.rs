@@ -32,6 +32,8 @@ pub struct Admission {
     /// As many connections wait to be accepted as the program's backlog allows: neither SYNs nor
     /// last acknowledgements are taken, and the peer will try again.
     pub accept_queue_full: bool,
+    /// The table may not have the memory that one entry more takes ([`SynTable::growth`]): as if it were full.
+    pub no_room: bool,
     /// The least ISN, when the SYN reuses the addresses and ports of a connection in TIME-WAIT
     /// ([`crate::time_wait::TimeWaitAction::Reuse`]).
     pub iss_floor: Option<SeqNumber>,
@@ -139,6 +141,11 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         self.halves.memory()
     }
 
+    /// Bytes that one half-open connection more takes; 0 where it has a place, or there is none.
+    pub fn growth(&self) -> usize {
+        self.halves.growth()
+    }
+
     /// Takes a segment for the listener: one that belongs to no connection and none in TIME-WAIT.
     pub fn on_segment(&mut self, now: Instant, key: K, seg: &Segment, admission: Admission) -> ListenAction {
         match self.halves.find(&key).and_then(|at| Some((at, self.halves.get(at)?.1))) {
@@ -182,8 +189,8 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         if admission.accept_queue_full {
             return DROP_FULL;
         }
-        self.recycle();
-        if self.halves.is_full() {
+        self.recycle(admission.no_room);
+        if self.halves.is_full() || (admission.no_room && self.halves.growth() > 0) {
             // A cookie cannot respect a floor.
             let may = self.config.syn_cookies && admission.iss_floor.is_none();
             let cookie = may.then(|| self.bake(now, &key, seg)).flatten();
@@ -194,10 +201,10 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         ListenAction::Reply(self.syn_ack(now, &half))
     }
 
-    /// When the table is full, a half-open connection whose peer has let its first time-out pass
+    /// When the table is full, or may not grow, a half-open connection whose peer has let its first time-out pass
     /// makes room for one that may be honest (RFC 4987 §3.4). Lane 0 holds those still in time.
-    fn recycle(&mut self) {
-        if self.halves.is_full()
+    fn recycle(&mut self, no_room: bool) {
+        if (self.halves.is_full() || no_room)
             && let Some(overdue) = self.halves.first_from_lane(1)
         {
             self.halves.remove(overdue);
@@ -305,7 +312,10 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             return Some(self.on_reset(now, half, seg, edge));
         }
         match seg.options.timestamp {
-            None if half.stamps.on => return Some(dropped(DropReason::MissingTimestamp)),
+            // A SYN without is one of who has started anew, and challenged.
+            None if half.stamps.on && !seg.flags.syn() => {
+                return Some(dropped(DropReason::MissingTimestamp));
+            }
             Some((value, _)) if half.stamps.on && half.stamps.is_old(value, now) => {
                 return Some(self.challenge(now, half, DropReason::OldTimestamp));
             }

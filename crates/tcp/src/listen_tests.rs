@@ -5,8 +5,8 @@ use crate::codepoint::Codepoint;
 use alloc::vec::Vec;
 
 const NOW: Instant = Instant::from_millis(1_000);
-const OPEN: Admission = Admission { accept_queue_full: false, iss_floor: None };
-const FULL: Admission = Admission { accept_queue_full: true, iss_floor: None };
+const OPEN: Admission = Admission { accept_queue_full: false, no_room: false, iss_floor: None };
+const FULL: Admission = Admission { accept_queue_full: true, ..OPEN };
 
 fn table(backlog: usize) -> SynTable<u16> {
     let config = Config { syn_cookies: false, ..Config::default() };
@@ -184,6 +184,17 @@ fn another_syn_and_a_wrong_acknowledgement_do_not_disturb() {
     assert_eq!(table.len(), 1);
 }
 
+// RFC 5961 §4.2.
+#[test]
+fn another_syn_is_challenged_though_it_has_no_timestamp() {
+    let mut table = table(8);
+    let options = Options { timestamp: Some((7, 0)), ..Options::default() };
+    let reply = table.on_segment(NOW, 1, &Segment { options, ..syn(100) }, OPEN);
+    assert!(matches!(reply, ListenAction::Reply(header) if header.options.timestamp.is_some()), "{reply:?}");
+    let other = table.on_segment(NOW, 1, &syn(70_000), OPEN);
+    assert!(matches!(other, ListenAction::Challenge(DropReason::UnexpectedSyn, _)), "{other:?}");
+}
+
 // RFC 3168 §6.1.1.
 #[test]
 fn who_asks_for_ecn_and_then_no_longer_does_without() {
@@ -199,6 +210,24 @@ fn who_asks_for_ecn_and_then_no_longer_does_without() {
     let action = table.on_segment(NOW, 1, &seg(Flags::ACK, 101, reply.seq + 1), OPEN);
     let ListenAction::Established(established) = action else { panic!("{action:?}") };
     assert!(!established.agreed.ecn);
+}
+
+#[test]
+fn a_table_that_may_not_grow_is_as_good_as_full() {
+    let mut table = table(64);
+    let no_room = Admission { no_room: true, ..OPEN };
+    let keys = 0..64;
+    let taken = keys.map(|key| {
+        let admission = if table.growth() > 0 && key > 0 { no_room } else { OPEN };
+        table.on_segment(NOW, key, &syn(100), admission)
+    });
+    let refused = taken.filter(|action| *action == ListenAction::Drop(DropReason::BacklogFull)).count();
+    assert_eq!((table.len(), refused), (4, 60));
+    // Who has let its first time-out pass makes room, without a byte more.
+    let (later, memory) = (NOW + Config::default().initial_rto, table.memory());
+    while table.on_timeout(later).is_some() {}
+    assert!(matches!(table.on_segment(later, 70, &syn(100), no_room), ListenAction::Reply(_)));
+    assert_eq!((table.len(), table.memory()), (4, memory));
 }
 
 #[test]

@@ -291,4 +291,18 @@ mod tests {
         let starts: alloc::vec::Vec<_> = receiver.sack_blocks(3).iter().map(|block| block.0.raw()).collect();
         assert_eq!(starts, [1, 50]);
     }
+
+    #[test]
+    fn duplicates_that_touch_are_one_and_of_others_the_latest_is_told() {
+        let mut receiver = receiver(10_000, 0);
+        let mut told = |start, end| {
+            receiver.note_duplicate((SeqNumber::new(start), SeqNumber::new(end)));
+            (receiver.duplicate.0.raw(), receiver.duplicate.1.raw())
+        };
+        assert_eq!(told(100, 200), (100, 200));
+        assert_eq!(told(200, 300), (100, 300));
+        assert_eq!(told(50, 100), (50, 300));
+        assert_eq!(told(400, 500), (400, 500), "what lies between came once");
+        assert_eq!(told(10, 399), (10, 399));
+    }
 }

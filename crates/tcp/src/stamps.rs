@@ -135,4 +135,14 @@ mod tests {
         assert_eq!(stamps(0).round_trip(now, 1_080), None);
         assert_eq!(stamps(0).round_trip(now, 0), None);
     }
+
+    // RFC 7323 §5.5.
+    #[test]
+    fn the_twenty_four_days_are_counted_from_the_latest_stamp() {
+        let day = |n: u32| Instant::ZERO + n * Duration::from_secs(24 * 3600);
+        let mut stamps = stamps(1_000);
+        stamps.update(day(20), 2_000, SeqNumber::new(0), SeqNumber::new(0));
+        assert!(stamps.is_old(1_999, day(43)));
+        assert!(!stamps.is_old(1_999, day(44)));
+    }
 }

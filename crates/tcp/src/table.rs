@@ -110,15 +110,32 @@ impl<K: Hash + Eq + Copy, V> Table<K, V> {
         }
         let at = self.slots.len() as Index;
         let (lane, deadline) = (0, Instant::FAR);
+        self.slots.reserve_exact(self.more_slots());
         self.slots.push(Slot { entry: None, chain: NONE, lane, earlier: NONE, later: NONE, deadline });
-        if self.slots.len() > self.buckets.len() {
+        if self.slots.capacity() > self.buckets.len() {
             self.rehash();
         }
         at
     }
 
+    /// Slots that are added where none is vacant: as many as there are.
+    fn more_slots(&self) -> usize {
+        let (there_are, room) = (self.slots.len(), self.slots.capacity());
+        if there_are < room { 0 } else { there_are.max(4).min(self.capacity - there_are) }
+    }
+
+    /// Bytes that one entry more takes; 0 where it has a place, or there is none.
+    pub(crate) fn growth(&self) -> usize {
+        if self.is_full() || self.free != NONE {
+            return 0;
+        }
+        let slots = self.more_slots();
+        let buckets = (self.slots.capacity() + slots).next_power_of_two() - self.buckets.len();
+        slots * size_of::<Slot<K, V>>() + buckets * size_of::<Index>()
+    }
+
     fn rehash(&mut self) {
-        self.buckets = vec![NONE; self.slots.len().next_power_of_two()];
+        self.buckets = vec![NONE; self.slots.capacity().next_power_of_two()];
         for at in 0..self.slots.len() {
             let Some((key, _)) = &self.slots[at].entry else { continue };
             let bucket = self.bucket(key);
@@ -251,8 +268,10 @@ mod tests {
                 let deadline = Instant::from_millis(step as u64 + 1_000 * u64::from(lane));
                 match (operation, table.find(&key)) {
                     (0 | 1, None) => {
+                        let expected = table.memory() + table.growth();
                         let inserted = table.insert(key, step as u32, lane, deadline).is_some();
                         prop_assert_eq!(inserted, map.len() < 24);
+                        prop_assert_eq!(table.memory(), expected);
                         if inserted {
                             map.insert(key, (step as u32, deadline));
                         }

@@ -1,7 +1,7 @@
 //! TIME-WAIT without a connection (RFC 9293 §3.4.2, §3.6.1): enough is remembered of an ended
 //! connection to acknowledge its peer's last FIN again and to tell its old segments from a new
 //! incarnation's SYN. The table is bounded; when it is full the entry nearest to its end goes. A
-//! reset does not end TIME-WAIT (RFC 1337 §3).
+//! reset does not end TIME-WAIT (RFC 1337 §3), but for the one that a challenge of ours has asked for.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -26,6 +26,8 @@ pub struct TimeWait {
     rcv_nxt: SeqNumber,
     /// The window field as last advertised.
     window: u16,
+    /// A SYN was challenged: a peer that has started anew answers with a reset, and sends its SYN again (RFC 5961 §4.2).
+    challenged: bool,
     stamps: Timestamps,
     challenges: Challenges,
 }
@@ -37,6 +39,7 @@ impl TimeWait {
             snd_nxt: connection.snd.nxt,
             rcv_nxt: connection.rcv.nxt,
             window: u16::try_from(window).unwrap_or(u16::MAX),
+            challenged: false,
             stamps: connection.stamps,
             challenges: Challenges::new(),
         }
@@ -64,7 +67,7 @@ impl TimeWait {
 
     /// Whether a segment is a late one of before, by its timestamp.
     // RFC 7323 §5.3.
-    fn is_old(&self, seg: &Segment, now: Instant) -> bool {
+    pub fn is_old(&self, seg: &Segment, now: Instant) -> bool {
         self.stamps.on && seg.options.timestamp.is_some_and(|(value, _)| self.stamps.is_old(value, now))
     }
 
@@ -92,6 +95,8 @@ pub enum TimeWaitAction {
         /// The least ISN for the new incarnation.
         iss_floor: SeqNumber,
     },
+    /// The peer has started anew, as its answer to our challenge says: the entry is gone, and it will send its SYN again.
+    Ended,
     /// Nothing is to be done.
     Drop(DropReason),
     /// No such connection is in TIME-WAIT.
@@ -164,6 +169,10 @@ impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
         let Some(at) = self.entries.find(key) else { return TimeWaitAction::Absent };
         let Some(entry) = self.entries.get_mut(at) else { return TimeWaitAction::Absent };
         if seg.flags.rst() {
+            if entry.challenged && seg.seq == entry.rcv_nxt {
+                self.entries.remove(at);
+                return TimeWaitAction::Ended;
+            }
             return TimeWaitAction::Drop(DropReason::ResetInTimeWait);
         }
         if seg.flags.without(Flags::ECE | Flags::CWR) == Flags::SYN
@@ -179,6 +188,7 @@ impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
         if !entry.challenges.allow(now) {
             return TimeWaitAction::Drop(DropReason::InTimeWait);
         }
+        entry.challenged |= seg.flags.syn() && !seg.flags.ack();
         let action = TimeWaitAction::Ack(entry.acknowledgement(now));
         if seg.flags.fin() && seg.end() == entry.rcv_nxt && !entry.is_old(seg, now) {
             self.entries.reschedule(at, 0, now + self.lasts);
@@ -211,7 +221,7 @@ mod tests {
         let mut stamps = Timestamps::new(timestamps, 0);
         stamps.set(NOW, 77);
         let (snd_nxt, rcv_nxt) = (SeqNumber::new(1_000), SeqNumber::new(2_000));
-        TimeWait { snd_nxt, rcv_nxt, window: 9, stamps, challenges: Challenges::new() }
+        TimeWait { snd_nxt, rcv_nxt, window: 9, challenged: false, stamps, challenges: Challenges::new() }
     }
 
     fn table(timestamps: bool) -> TimeWaitTable<u8> {
@@ -283,6 +293,21 @@ mod tests {
         let bare = table.on_segment(NOW, &1, &seg(Flags::ACK, 2_000, Some(78)));
         assert_eq!(bare, TimeWaitAction::Drop(DropReason::InTimeWait));
         assert!(table.contains(&1));
+    }
+
+    // RFC 1337 §3; RFC 5961 §4.2.
+    #[test]
+    fn the_reset_that_a_challenge_of_ours_asks_for_ends_the_wait() {
+        let mut table = table(false);
+        let challenge = table.on_segment(NOW, &1, &seg(Flags::SYN, 1_500, None));
+        assert!(
+            matches!(challenge, TimeWaitAction::Ack(header) if header.ack.raw() == 2_000),
+            "{challenge:?}"
+        );
+        let elsewhere = table.on_segment(NOW, &1, &seg(Flags::RST, 1_999, None));
+        assert_eq!(elsewhere, TimeWaitAction::Drop(DropReason::ResetInTimeWait));
+        assert_eq!(table.on_segment(NOW, &1, &seg(Flags::RST, 2_000, None)), TimeWaitAction::Ended);
+        assert_eq!(table.on_segment(NOW, &1, &seg(Flags::SYN, 1_500, None)), TimeWaitAction::Absent);
     }
 
     // RFC 9293 MUST-13.

@@ -288,4 +288,22 @@ mod tests {
             prop_assert_eq!(parse(&bytes) == Err(ParseError::IcmpTruncated), bytes.len() < HEADER);
         }
     }
+
+    // RFC 792; RFC 1122 §3.2.2.1.
+    #[test]
+    fn every_code_has_its_reason() {
+        use Unreachable::{Host, Network, Other, Prohibited};
+        let reason = |code| {
+            let mut bytes = quoted();
+            emit(3, code, 0, 0, &mut bytes);
+            match parse(&bytes) {
+                Ok(Message::Unreachable { reason, .. }) => reason,
+                read => panic!("{code}: {read:?}"),
+            }
+        };
+        assert_eq!([0, 6, 11].map(reason), [Network; 3]);
+        assert_eq!([1, 7, 8, 12].map(reason), [Host; 4]);
+        assert_eq!([9, 10, 13].map(reason), [Prohibited; 3]);
+        assert_eq!([5, 14].map(reason), [Other(5), Other(14)]);
+    }
 }

@@ -346,4 +346,12 @@ mod tests {
             }
         }
     }
+
+    // RFC 791 §3.2.
+    #[test]
+    fn the_longest_datagram_has_room_for_its_header() {
+        let last = |data: &[u8]| packet(Emit { offset: 65_512, ..Emit::default() }, data);
+        assert!(parse(&last(b"123")).is_ok());
+        assert_eq!(parse(&last(b"1234")).err(), Some(ParseError::Ipv4Fragment));
+    }
 }

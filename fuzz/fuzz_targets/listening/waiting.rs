@@ -16,6 +16,10 @@ pub struct Waiting {
 
 struct Entry {
     key: Key,
+    /// What the table was given.
+    left: TimeWait,
+    /// A SYN was challenged.
+    challenged: bool,
     /// The ends of what was sent, and of what was received.
     ends: (SeqNumber, SeqNumber),
     until: Instant,
@@ -41,7 +45,7 @@ impl Waiting {
         let full = self.entries.len() == self.capacity;
         let oldest = full.then(|| self.entries.remove(0).key);
         assert_eq!(self.table.insert(now, key, left), oldest, "the oldest goes");
-        self.entries.push(Entry { key, ends, until: now + self.lasts });
+        self.entries.push(Entry { key, left, challenged: false, ends, until: now + self.lasts });
         self.check();
     }
 
@@ -54,10 +58,19 @@ impl Waiting {
                 assert!(!seg.flags.rst(), "a reset is never answered");
                 assert_eq!((header.flags, header.seq, header.ack), (Flags::ACK, sent, received));
                 check_options(&header.options);
-                if seg.flags.fin() && seg.end() == received {
+                let entry = self.entries.iter_mut().find(|entry| entry.key == key).expect("it is there");
+                entry.challenged |= seg.flags.syn() && !seg.flags.ack();
+                if seg.flags.fin() && seg.end() == received && !entry.left.is_old(seg, now) {
                     let entry = self.take(key).expect("it is there");
                     self.entries.push(Entry { until: now + self.lasts, ..entry });
                 }
+            }
+            (TimeWaitAction::Ended, Some((_, received))) => {
+                assert!(seg.flags.rst() && seg.seq == received);
+                assert!(
+                    self.take(key).expect("it is there").challenged,
+                    "a reset ends it only if it was asked for"
+                );
             }
             (TimeWaitAction::Reuse { iss_floor }, Some((sent, _))) => {
                 assert!(seg.flags.syn() && !seg.flags.ack());

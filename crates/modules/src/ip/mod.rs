@@ -1,7 +1,7 @@
 //! IP: IPv4 for hosts (RFC 791, RFC 1122 §3). It routes, has next hops resolved, reassembles
 //! fragments on the path that leads up to it (Scout §3.4), fragments what may be, and keeps
-//! path MTUs (RFC 1191). It must never forward for others and never hold more than one
-//! message while a next hop is being resolved.
+//! path MTUs (RFC 1191). It must never forward for others, nor hold more than 128 KB of a path's
+//! messages, the latest, while a next hop is being resolved (and as much of each of 64 paths that have ended meanwhile).
 //!
 //! # Configuration
 //! `address` — our addresses with their prefixes, a list; default: the interface's.

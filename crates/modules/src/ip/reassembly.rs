@@ -84,6 +84,8 @@ pub(crate) struct Reassembly<K, H> {
     limits: Limits,
     // Sum over all pieces of their bytes and their cost.
     memory: usize,
+    /// Datagrams that were given up since somebody has counted them, so that others have room.
+    pub crowded_out: u32,
 }
 
 /// A datagram given up, with its first fragment where that had come: what an ICMP "time exceeded" quotes.
@@ -118,7 +120,7 @@ pub(crate) struct Whole<H> {
 
 impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
     pub fn new(limits: Limits) -> Self {
-        Self { datagrams: BTreeMap::new(), limits, memory: 0 }
+        Self { datagrams: BTreeMap::new(), limits, memory: 0, crowded_out: 0 }
     }
 
     /// Bytes held, with what it costs to keep them.
@@ -176,7 +178,10 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
     pub fn give_up_oldest(&mut self, but: &K) -> Option<usize> {
         let others = self.datagrams.iter().filter(|(other, _)| *other != but);
         let oldest = others.min_by_key(|(_, datagram)| datagram.expires).map(|(other, _)| *other)?;
-        Some(self.remove(&oldest)?.cost())
+        let given_up = self.remove(&oldest)?;
+        // Of one that was spoiled that was counted.
+        self.crowded_out += u32::from(!given_up.spoiled);
+        Some(given_up.cost())
     }
 
     fn remove(&mut self, key: &K) -> Option<Datagram<H>> {
@@ -436,5 +441,19 @@ mod tests {
             if let Some(whole) = whole { prop_assert_eq!(&whole[..], &payload[..]); }
             prop_assert_eq!(reassembly.memory(), 0);
         }
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_of_its_datagram_spoils_it_whichever_comes_first() {
+        let overlap = Err(DropReason::IpFragmentOverlap);
+        let mut reassembly = Fragments::new(Limits::default());
+        assert_eq!(insert(&mut reassembly, &fragment(1, 16, false, &[1; 8])), Ok(None));
+        assert_eq!(insert(&mut reassembly, &fragment(1, 24, true, &[2; 8])), overlap);
+        assert_eq!(insert(&mut reassembly, &fragment(1, 0, true, &[3; 8])), overlap, "the whole of it");
+        // As many bytes as the end says are there, but not where it says.
+        assert_eq!(insert(&mut reassembly, &fragment(2, 0, true, &[1; 8])), Ok(None));
+        assert_eq!(insert(&mut reassembly, &fragment(2, 40, true, &[2; 8])), Ok(None));
+        assert_eq!(insert(&mut reassembly, &fragment(2, 16, false, &[3; 8])), overlap);
+        assert_eq!(reassembly.memory(), 0);
     }
 }

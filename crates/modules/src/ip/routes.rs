@@ -547,4 +547,14 @@ mod tests {
         assert!(all.iter().all(|address| routes.is_broadcast(*address)));
         assert!(!routes.is_broadcast(ip(10, 0, 1, 255)) && !routes.is_broadcast(ip(10, 0, 0, 254)));
     }
+
+    // RFC 3021.
+    #[test]
+    fn on_a_network_of_two_or_of_one_nobody_is_everyone() {
+        for (ours, prefix) in [(0, 31), (1, 31), (1, 32)] {
+            let routes: Routes = Routes::of(&Standing::of(&[(four(10, 0, 0, ours), prefix)], None));
+            let all = [0, 1].map(|last| routes.is_broadcast(ip(10, 0, 0, last)));
+            assert_eq!(all, [false; 2], "10.0.0.{ours}/{prefix}");
+        }
+    }
 }

@@ -145,4 +145,19 @@ mod tests {
         assert_eq!(beside(&[own(1, 24), own(2, 28)], 0, hop), Some(Ipv4Addr::new(10, 0, 0, 2)));
         assert_eq!(beside(&[own(1, 24)], 1, hop), Some(Ipv4Addr::new(10, 0, 0, 1)), "another link's");
     }
+
+    // RFC 6724 §5, rules 3 and 5.
+    #[test]
+    fn one_on_the_link_that_it_leaves_by_is_used_though_another_is_more_like_it_unless_it_is_deprecated() {
+        let both = [("2001:db8:1::2", 0), ("2001:db8:9::2", 1)];
+        assert_eq!(chosen(&both, "2001:db8:9::9"), "2001:db8:1::2");
+        let both = [("2001:db8:9::dead", 0), ("2001:db8:1::2", 1)];
+        assert_eq!(chosen(&both, "2001:db8:9::9"), "2001:db8:1::2");
+    }
+
+    #[test]
+    fn only_the_bits_that_name_the_network_count_as_alike() {
+        // Of the whole address the first has 127 bits in common with it, the last 124.
+        assert_eq!(chosen(&[("2001:db8::8", 0), ("2001:db8::2", 0)], "2001:db8::9"), "2001:db8::2");
+    }
 }

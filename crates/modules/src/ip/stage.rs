@@ -281,8 +281,16 @@ impl IpStage {
         Ok(())
     }
 
-    /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
+    /// Takes a fragment into reassembly, and counts what has to make room for it.
     fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
+        let taken = self.put_together(cx, msg);
+        let crowded_out = core::mem::take(&mut cx.module::<Ip>().reassembly.crowded_out);
+        (0..crowded_out).for_each(|_| cx.count_drop(DropReason::IpFragmentLimit));
+        taken
+    }
+
+    /// A fragment is put to the others of its datagram; what becomes whole is classified again (Scout §3.4).
+    fn put_together(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
         let packet = ipv4::parse(msg.bytes()).map_err(reason)?;
         let piece = Piece {
             offset: packet.header.fragment_offset(),

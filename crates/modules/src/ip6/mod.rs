@@ -1,7 +1,8 @@
 //! IP6: IPv6 for hosts (RFC 8200, RFC 8504). It routes, has next hops resolved, looks at
 //! extension headers, reassembles fragments on the path that leads up to it (Scout §3.4),
 //! fragments what may be, and keeps path MTUs (RFC 8201). It must never forward for others,
-//! follow a routing header, or hold more than one message while a next hop is being resolved.
+//! follow a routing header, or hold more than 128 KB of a path's messages, the latest, while a next hop is being resolved (and as
+//! much of each of 64 paths that have ended meanwhile).
 //!
 //! # Configuration
 //! `address` — our addresses with their prefixes, a list; default: the interface's.

@@ -327,8 +327,16 @@ impl Ip6Stage {
         Ok(())
     }
 
-    /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
+    /// Takes a fragment into reassembly, and counts what has to make room for it.
     fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
+        let taken = self.put_together(cx, msg);
+        let crowded_out = core::mem::take(&mut cx.module::<Ip6>().reassembly.crowded_out);
+        (0..crowded_out).for_each(|_| cx.count_drop(DropReason::IpFragmentLimit));
+        taken
+    }
+
+    /// A fragment is put to the others of its datagram; what becomes whole is classified again (Scout §3.4).
+    fn put_together(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
         let packet = ipv6::parse(msg.bytes()).map_err(|refused| reason(refused.fault))?;
         let Some(fragment) = packet.fragment else { return Err(DropReason::Unexpected) };
         if fragment.offset == 0 && !begins_well(packet.protocol, packet.payload) {

@@ -523,4 +523,21 @@ mod tests {
         hear(&mut routers, 5, FIRST, 9, &[]);
         assert!(!routers.asks(at(8)));
     }
+
+    // RFC 4191 §3.1.
+    #[test]
+    fn what_a_router_says_of_the_way_to_everywhere_replaces_what_its_header_says() {
+        let mut routers = silent();
+        hear(&mut routers, 0, FIRST, 600, &[]);
+        // What is behind the prefix does not count.
+        let (network, preference) = (Ipv6Addr::from_bits(7), ndp::Preference::High);
+        let everywhere = ndp::RouteInformation { network, length: 0, preference, lifetime: 50 };
+        let router = (SECOND, 600, ndp::Preference::Medium);
+        routers.hear(at(0), router, core::iter::empty(), [everywhere].into_iter(), LINK);
+        let told = routers.told(at(0));
+        assert_eq!((told.router, told.routes), (Some(SECOND), vec![]));
+        assert_eq!(routers.leading.len(), 2);
+        routers.expire(at(50));
+        assert_eq!(routers.told(at(50)).router, Some(FIRST));
+    }
 }

@@ -7,6 +7,7 @@ use super::reasons::reason;
 use super::{Key, Tcp, UP, headers, seconds};
 use crate::bound::Share;
 use crate::faults;
+use core::hash::{Hash, Hasher};
 use silk_instant::Instant;
 use silk_path::classify::Protocol;
 use silk_path::{
@@ -18,8 +19,27 @@ use silk_tcp::time_wait::TimeWaitAction;
 use silk_tcp::{Config, Header, IsnSecret, Segment, SeqNumber, reset_for};
 use silk_wire::{checksum, ipv4, tcp};
 
-/// Nothing is answered: IP asks the resolver.
-const NO_LINK: Station = Station::over(0);
+/// Who asks for a connection: its name, and where its SYN came from. There it is answered again, too, if the routes do not say
+/// where it is.
+#[derive(Clone, Copy, Debug)]
+struct Asker {
+    key: Key,
+    link: Station,
+}
+
+impl PartialEq for Asker {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Asker {}
+
+impl Hash for Asker {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
 
 /// TCP's part of a listening path.
 pub(super) struct ListenStage {
@@ -27,7 +47,7 @@ pub(super) struct ListenStage {
     local: Option<Endpoint>,
     // Over IPv6.
     six: bool,
-    halves: SynTable<Key>,
+    halves: SynTable<Asker>,
     // Why the program can take no connection now.
     full: Option<DropReason>,
     // What counts where the program wishes nothing else: SYN-ACKs sent again, and the MSS of the link.
@@ -81,6 +101,10 @@ impl ListenStage {
                 self.listen(cx, key, &segment, Some(iss_floor), (link, service))
             }
             TimeWaitAction::Ack(header) => reply(cx, &key, &header, link),
+            TimeWaitAction::Ended => {
+                module.tables.flows.remove(&key.flow());
+                Verdict::Consumed
+            }
             TimeWaitAction::Drop(why) => reason(why).into(),
         }
     }
@@ -106,12 +130,14 @@ impl ListenStage {
                 None => Verdict::Drop(DropReason::TcpNoPort),
             };
         }
-        let admission = Admission { accept_queue_full: self.full.is_some(), iss_floor };
-        match self.halves.on_segment(cx.now(), key, segment, admission) {
+        let no_room = !self.may_grow(cx, segment);
+        let admission = Admission { accept_queue_full: self.full.is_some(), no_room, iss_floor };
+        let crowded = if no_room { DropReason::NoMemory } else { reason(silk_tcp::DropReason::BacklogFull) };
+        match self.halves.on_segment(cx.now(), Asker { key, link }, segment, admission) {
             ListenAction::Reply(header) => reply(cx, &key, &header, link),
             ListenAction::Reset(header) => reset(cx, &key, &header, link),
             ListenAction::Cookie(header) => {
-                cx.count_drop(reason(silk_tcp::DropReason::BacklogFull));
+                cx.count_drop(crowded);
                 reply(cx, &key, &header, link)
             }
             ListenAction::Challenge(why, header) => {
@@ -122,8 +148,18 @@ impl ListenStage {
             ListenAction::Drop(why @ silk_tcp::DropReason::AcceptQueueFull) => {
                 self.full.unwrap_or(reason(why)).into()
             }
+            ListenAction::Drop(silk_tcp::DropReason::BacklogFull) => crowded.into(),
             ListenAction::Drop(why) => reason(why).into(),
         }
+    }
+
+    /// Whether the table may have what it grows by for a SYN, which is charged before.
+    fn may_grow(&mut self, cx: &mut Cx<'_, '_>, segment: &Segment<'_>) -> bool {
+        let asks = segment.flags.syn() && !segment.flags.ack();
+        let growth = if asks { self.halves.growth() } else { 0 };
+        let is_paid = growth == 0 || cx.charge(growth).is_ok();
+        self.charged += if is_paid { growth } else { 0 };
+        is_paid
     }
 
     /// What the program wishes of handshakes.
@@ -234,8 +270,8 @@ impl Stage for ListenStage {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
-        while let Some((key, header)) = self.halves.on_timeout(cx.now()) {
-            let _ = reply(cx, &key, &header, NO_LINK);
+        while let Some((Asker { key, link }, header)) = self.halves.on_timeout(cx.now()) {
+            let _ = reply(cx, &key, &header, link);
         }
         self.settle(cx);
     }
@@ -266,8 +302,8 @@ impl Stage for ListenStage {
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        while let Some((key, header)) = self.halves.drain() {
-            let _ = reply(cx, &key, &header, NO_LINK);
+        while let Some((Asker { key, link }, header)) = self.halves.drain() {
+            let _ = reply(cx, &key, &header, link);
         }
         cx.release(core::mem::take(&mut self.charged));
         if !core::mem::take(&mut self.entered) {

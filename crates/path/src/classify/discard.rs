@@ -326,4 +326,15 @@ mod tests {
             Belongs::Discard { domain: PATH.domain, index: PATH.index }
         );
     }
+
+    #[test]
+    fn what_was_discarded_of_the_path_before_is_not_counted_of_the_next() {
+        let tables = Tables::with_room(8, 1);
+        tables.discard(PATH, &MFLOW).unwrap();
+        tables.count_discard(PATH);
+        assert_eq!(tables.discarded(PATH), 1);
+        tables.discard_nothing(PATH);
+        tables.discard(PATH, &RTP).unwrap();
+        assert_eq!(tables.discarded(PATH), 0);
+    }
 }

@@ -452,3 +452,15 @@ fn creating_and_destroying_in_any_order_keeps_the_books() {
     live.drain(..).for_each(|path| _ = rig.destroy(path));
     assert_eq!(rig.paths.classes.of(0).memory(), 0);
 }
+
+#[test]
+fn a_timer_that_comes_too_early_is_armed_again_and_one_of_a_path_that_ends_is_taken_off() {
+    let mut rig = Rig::new(&[Pass, Pass]);
+    let path = rig.create();
+    let due = Instant::from_millis(10);
+    rig.paths.bell(path, Instant::ZERO, &mut rig.world, Bell::Urgent(10));
+    rig.paths.expire(path, Instant::from_millis(9), &mut rig.world);
+    assert_eq!(rig.world.armed, [due, due]);
+    rig.destroy(path);
+    assert_eq!(rig.world.armed, [due, due, Instant::FAR]);
+}

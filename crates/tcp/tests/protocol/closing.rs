@@ -325,3 +325,29 @@ fn closing_in_a_storm_leaves_nothing_behind() {
         assert_eq!(left, (State::Closed, State::Closed, 0, 0), "seed {seed}: {}", pair.describe());
     }
 }
+
+// RFC 9293 MUST-37.
+#[test]
+fn an_orphan_gives_up_also_where_the_peer_keeps_its_window_closed_and_answers() {
+    let closed = Segment { window: 0, ..ack(OURS) };
+    for outstanding in [false, true] {
+        let mut solo = Solo::established(&plain());
+        if !outstanding {
+            solo.arrive(closed).unwrap();
+        }
+        solo.write(500);
+        solo.connection.close(solo.now);
+        assert_eq!(solo.sent().len(), usize::from(outstanding));
+        let mut again = 0;
+        let end = loop {
+            solo.arrive(closed).unwrap();
+            let (_, progress) = solo.next_timeout().expect("it ends");
+            if progress != Progress::NONE {
+                break progress;
+            }
+            again += solo.sent().len();
+            assert!(again < 100, "it never ends");
+        };
+        assert_eq!((again, end), (8, Progress::TIMED_OUT | Progress::CLOSED), "{outstanding}");
+    }
+}

@@ -57,22 +57,30 @@ fn a_syn_is_challenged_wherever_it_is() {
     }
     assert_eq!(solo.arrive(flagged(Flags::SYN, THEIRS + 50_000)), Err(DropReason::OutOfWindow));
     assert!(is_challenged(&mut solo));
+    // Who has started anew may have no timestamps any more.
+    let mut solo = Solo::established(&with_timestamps());
+    for seq in [THEIRS, THEIRS + 50_000] {
+        assert_eq!(solo.arrive(flagged(Flags::SYN, seq)), Err(DropReason::UnexpectedSyn));
+        assert!(is_challenged(&mut solo));
+    }
 }
 
 // RFC 5961 §7.
 #[test]
 fn challenges_are_limited() {
-    let mut solo = Solo::established(&plain());
-    let challenged = |solo: &mut Solo| {
-        let all = (0..100).filter(|_| {
-            assert_eq!(solo.arrive(flagged(Flags::SYN, THEIRS)), Err(DropReason::UnexpectedSyn));
-            !solo.sent().is_empty()
-        });
-        all.count()
-    };
-    assert_eq!(challenged(&mut solo), 10);
-    solo.after(6 * SECOND);
-    assert_eq!(challenged(&mut solo), 10);
+    for (seq, why) in [(THEIRS, DropReason::UnexpectedSyn), (THEIRS + 50_000, DropReason::OutOfWindow)] {
+        let mut solo = Solo::established(&plain());
+        let challenged = |solo: &mut Solo| {
+            let all = (0..100).filter(|_| {
+                assert_eq!(solo.arrive(flagged(Flags::SYN, seq)), Err(why));
+                !solo.sent().is_empty()
+            });
+            all.count()
+        };
+        assert_eq!(challenged(&mut solo), 10);
+        solo.after(6 * SECOND);
+        assert_eq!(challenged(&mut solo), 10);
+    }
 }
 
 // RFC 5961 §5.2.

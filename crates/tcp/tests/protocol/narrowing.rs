@@ -280,3 +280,32 @@ fn no_probe_is_larger_than_what_the_peer_takes() {
         );
     }
 }
+
+// RFC 8899 §5.1.2.
+#[test]
+fn a_size_whose_probes_end_in_time_outs_is_given_up_too() {
+    let config = Config { mss: 1_500, mtu_probing: MtuProbing::Always, ..with_sack() };
+    let mut solo = Solo::established(&config);
+    let (mut end, mut probes) = (OURS, vec![]);
+    for _ in 0..100 {
+        solo.write(20_000);
+        let mut sent = solo.text_sent();
+        let probe = sent.iter().map(|(_, len)| *len).find(|len| *len > 1_140);
+        if probe.is_some() {
+            // It is lost, and so is all that follows it.
+            let before = solo.connection.info().timeouts;
+            while solo.connection.info().timeouts == before {
+                solo.next_timeout().expect("a deadline");
+                sent.extend(solo.text_sent());
+            }
+        }
+        probes.extend(probe);
+        end = sent.iter().map(|(seq, len)| seq + *len as u32).fold(end, u32::max);
+        solo.after(Duration::from_millis(10));
+        solo.arrive(ack(end)).unwrap();
+        if probes.last().is_some_and(|len| *len < 1_500) {
+            break;
+        }
+    }
+    assert_eq!(probes, [1_500, 1_500, 1_500, 1_320]);
+}

@@ -78,6 +78,26 @@ fn what_a_time_out_sends_again_does_not_wait_and_the_rate_holds_for_what_follows
     assert_eq!(solo.text_sent(), [(OURS + 1_000, 1_000)]);
 }
 
+#[test]
+fn the_time_out_of_what_is_sent_again_begins_when_its_rate_lets_it_go() {
+    let mut solo = Solo::established(&plain());
+    solo.write(2_000);
+    solo.sent();
+    solo.connection.set_max_pacing_rate(Some(2_000));
+    solo.write(1_000);
+    assert_eq!(solo.text_sent(), [(OURS + 2_000, 1_000)]);
+    (0..4).for_each(|_| _ = solo.arrive(ack(OURS)));
+    assert_eq!(solo.text_sent(), []);
+    // The third segment's half second is not over, and nothing has left that could be overdue.
+    let (waited, progress) = solo.next_timeout().unwrap();
+    assert!(waited < 500 * MILLI && progress == Progress::NONE, "{waited:?}");
+    assert_eq!(solo.text_sent(), []);
+    assert_eq!(solo.next_timeout(), Some((500 * MILLI - waited, Progress::NONE)));
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    let info = solo.connection.info();
+    assert_eq!((info.fast_recoveries, info.timeouts, info.backoff), (1, 0, 0));
+}
+
 /// The share of a link's rate that arrives.
 fn share(algorithm: Algorithm, weather: Weather) -> f64 {
     goodput(&config(algorithm, true), weather, 3_000 * MILLI) / weather.rate as f64

@@ -180,6 +180,7 @@ impl Host {
             TimeWaitAction::Drop(reason) => return self.drops.push(reason),
             TimeWaitAction::Reuse { iss_floor } => admission.iss_floor = Some(iss_floor),
             TimeWaitAction::Absent => {}
+            TimeWaitAction::Ended => return,
         }
         let Some(listener) = &mut self.listener else {
             if let Some(header) = reset_for(&packet.segment()) {

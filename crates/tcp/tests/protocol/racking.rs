@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, Flags, Progress};
+use silk_tcp::{Config, Flags, Progress, Segment, SeqNumber};
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
-use crate::solo::{OURS, Solo, ack, sacked, with_sack};
+use crate::solo::{OURS, Solo, THEIRS, ack, sacked, text, with_sack};
 
 const MILLI: Duration = Duration::from_millis(1);
 const ROUND_TRIP: Duration = Duration::from_millis(40);
@@ -279,4 +279,39 @@ fn a_loss_behind_the_end_of_a_recovery_is_seen_with_the_acknowledgement_that_end
     assert_eq!(solo.next_timeout(), Some((MILLI, Progress::NONE)));
     assert_eq!(solo.text_sent(), [(OURS + 10_000, 1_000)]);
     assert_eq!(solo.connection.info().fast_recoveries, 2);
+}
+
+// RFC 8985 §7.3.
+#[test]
+fn text_that_trickles_puts_the_probe_off_no_longer_than_the_time_out() {
+    let mut solo = nine_outstanding();
+    for _ in 0..6 {
+        solo.after(30 * MILLI);
+        assert_eq!(solo.text_sent(), []);
+        solo.write(100);
+        assert_eq!(solo.sent().len(), 1);
+    }
+    // The oldest left 39 ms before, and the time-out is 240 ms: that is over after 201 ms.
+    solo.after(30 * MILLI);
+    assert_eq!(solo.text_sent(), [(segment(9) + 600, 1_000)]);
+    assert_eq!(solo.connection.info().timeouts, 0);
+}
+
+// RFC 8985 §7.4.2.
+#[test]
+fn text_of_the_peer_does_not_say_that_a_probe_was_not_needed() {
+    let mut solo = nine_outstanding();
+    solo.arrive(ack(segment(9))).unwrap();
+    let cwnd = solo.connection.info().cwnd;
+    solo.next_timeout();
+    assert_eq!(solo.text_sent(), [(segment(9), 1_000)]);
+    solo.after(ROUND_TRIP);
+    solo.arrive(ack(segment(10))).unwrap();
+    solo.arrive(Segment { ack: SeqNumber::new(segment(10)), ..text(THEIRS, b"x") }).unwrap();
+    solo.write(1_000);
+    solo.sent();
+    solo.after(ROUND_TRIP);
+    solo.arrive(Segment { seq: SeqNumber::new(THEIRS + 1), ..ack(segment(11)) }).unwrap();
+    let left = cwnd * 7 / 10;
+    assert!((left - 1..left + 1_000).contains(&solo.connection.info().cwnd), "of {cwnd}");
 }

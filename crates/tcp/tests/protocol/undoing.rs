@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Algorithm, Config, Info, Options, Repair, Segment};
+use silk_tcp::{Algorithm, Config, Ecn, Flags, Info, Options, Repair, Segment};
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
@@ -268,4 +268,68 @@ fn a_report_of_something_else_or_too_late_gives_nothing_back() {
     solo.arrive(ack(OURS + 11_000)).unwrap();
     solo.arrive(sacked(ack(OURS + 11_000), &[(OURS + 500, OURS + 1_000)])).unwrap();
     assert_eq!(solo.connection.info().undone, 0, "a round trip later");
+}
+
+#[test]
+fn a_recovery_is_not_undone_while_something_that_was_sent_again_may_have_been_needed() {
+    for late in [true, false] {
+        let (mut solo, first) = ten_outstanding();
+        let before = windows(&solo.connection.info());
+        solo.now += 20 * MILLI;
+        let held = [(OURS + TEXT, OURS + 2 * TEXT), (OURS + 3 * TEXT, OURS + 8 * TEXT)];
+        solo.arrive(echoing(sacked(ack(OURS), &held), first)).unwrap();
+        let again = solo.sent();
+        let places: Vec<_> = again.iter().map(|sent| sent.header.seq.raw()).collect();
+        assert_eq!(places, [OURS, OURS + 2 * TEXT]);
+        let repaired = stamp(again[1].header.options);
+        solo.now += 2 * MILLI;
+        // The first of the two was only late.
+        solo.arrive(echoing(sacked(ack(OURS + 2 * TEXT), &held[1..]), first)).unwrap();
+        assert_eq!(solo.connection.info().undone, 0);
+        solo.now += 18 * MILLI;
+        solo.arrive(echoing(ack(OURS + 8 * TEXT), if late { first } else { repaired })).unwrap();
+        let info = solo.connection.info();
+        assert_eq!((info.undone, windows(&info) == before), (u32::from(late), late));
+    }
+}
+
+#[test]
+fn what_a_mark_asked_for_is_not_undone_with_the_recovery_before_it() {
+    let mut solo = Solo::established(&Config { ecn: Ecn::Ask, ..with_sack() });
+    solo.write(12_000);
+    assert_eq!(solo.sent().len(), 10);
+    solo.now += 20 * MILLI;
+    solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 6_000)])).unwrap();
+    let sent = [(OURS, 1_000), (OURS + 10_000, 1_000), (OURS + 11_000, 1_000)];
+    assert_eq!(solo.text_sent(), sent);
+    solo.now += 2 * MILLI;
+    solo.arrive(ack(OURS + 10_000)).unwrap();
+    let repaired = windows(&solo.connection.info());
+    solo.now += 18 * MILLI;
+    solo.arrive(Segment { flags: Flags::ACK | Flags::ECE, ..ack(OURS + 11_000) }).unwrap();
+    let marked = windows(&solo.connection.info());
+    assert!(marked.0 < repaired.0, "{marked:?} after {repaired:?}");
+    solo.arrive(sacked(ack(OURS + 11_000), &[(OURS, OURS + 1_000)])).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, windows(&info)), (0, marked));
+}
+
+#[test]
+fn after_a_time_out_in_a_recovery_what_is_lost_comes_before_new_text() {
+    let mut solo = Solo::established(&with_sack());
+    solo.write(10_000);
+    assert_eq!(solo.sent().len(), 10);
+    solo.now += 20 * MILLI;
+    solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 6_000)])).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    while solo.connection.info().timeouts == 0 {
+        assert_eq!(solo.text_sent(), []);
+        solo.next_timeout().expect("a deadline");
+    }
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.write(5_000);
+    solo.now += 20 * MILLI;
+    solo.arrive(ack(OURS + 6_000)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS + 6_000, 1_000), (OURS + 7_000, 1_000)]);
+    assert_eq!(solo.connection.info().undone, 0);
 }

@@ -103,6 +103,26 @@ fn keepalive_can_be_turned_on_and_off() {
 }
 
 #[test]
+fn what_is_set_anew_does_not_begin_the_probes_anew_and_silence_that_has_passed_counts() {
+    let mut solo = Solo::established(&alive());
+    for wait in [60, 5] {
+        assert_eq!(solo.next_timeout(), Some((wait * SECOND, Progress::NONE)));
+        assert_eq!(solo.sent().len(), 1);
+    }
+    solo.connection.set_keepalive(solo.now, alive().keepalive);
+    assert_eq!(solo.next_timeout(), Some((5 * SECOND, Progress::NONE)));
+    assert_eq!(solo.next_timeout(), Some((5 * SECOND, Progress::TIMED_OUT | Progress::CLOSED)));
+
+    let mut solo = Solo::established(&alive());
+    solo.after(50 * SECOND);
+    for (idle, left) in [(70, 20), (40, 0)] {
+        let keepalive = KeepaliveConfig { idle: idle * SECOND, interval: 5 * SECOND, probes: 3 };
+        solo.connection.set_keepalive(solo.now, Some(keepalive));
+        assert_eq!(solo.connection.poll_timeout(), Some(solo.now + left * SECOND));
+    }
+}
+
+#[test]
 fn two_machines_keep_an_idle_connection_alive_for_a_day() {
     let mut pair = Pair::established(&Config { timestamps: true, sack: true, ..alive() });
     pair.drive_for(24 * 3_600 * SECOND);
