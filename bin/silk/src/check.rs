@@ -3,8 +3,7 @@
 
 use crate::kinds;
 use crate::trouble::Trouble;
-use silk_config::{Config, Faults, Graph, Refuse, Source, Unlisted};
-use silk_path::Catalogue;
+use silk_config::{Config, Faults, Graph, Source, Unlisted};
 use std::collections::VecDeque;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -21,49 +20,62 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Trouble> {
     let (mut wrong, mut unreadable) = (Vec::new(), Vec::new());
     // Each with the configuration that names it, which is another file than those that were given.
-    let mut files: VecDeque<(PathBuf, Option<String>)> =
+    let mut files: VecDeque<(PathBuf, Option<Box<Configuration>>)> =
         options.files.iter().map(|file| (file.clone(), None)).collect();
     while let Some((file, named_by)) = files.pop_front() {
-        let told = |source: Source| Ok((describe(&source, named_by.is_some())?, source.name));
-        match Source::read(&file).map(told) {
-            Ok(Ok(((told, named), name))) => {
-                let _ = writeln!(stdout(), "{name}: {told}");
-                match named.refuse.everybody(&name) {
-                    Ok(nobody) if nobody.is_empty() => {}
-                    Ok(refused) => _ = writeln!(stdout(), "{name}: refuses {refused}"),
-                    Err(Unlisted::Wrong(faults)) => wrong.push(faults),
-                    Err(Unlisted::Unreadable(why)) => unreadable.push(why),
-                }
-                files.extend(named.graph.map(|graph| (graph, Some(name))));
+        let source = match Source::read(&file) {
+            Ok(source) => source,
+            Err(why) => {
+                unreadable.push(match named_by {
+                    Some(configuration) => why.graph_of(&configuration.name),
+                    None => why,
+                });
+                continue;
             }
-            Ok(Err(faults)) => wrong.push(faults),
-            Err(why) => unreadable.push(match named_by {
-                Some(configuration) => why.graph_of(&configuration),
-                None => why,
-            }),
+        };
+        let config = match describe(&source, named_by.as_deref().map(|named_by| &named_by.config)) {
+            Ok((told, config)) => {
+                let _ = writeln!(stdout(), "{}: {told}", source.name);
+                config
+            }
+            Err(faults) => {
+                wrong.push(faults);
+                continue;
+            }
+        };
+        // A graph names no files.
+        let Some(config) = config else { continue };
+        match config.refuse.everybody(&source.name) {
+            Ok(nobody) if nobody.is_empty() => {}
+            Ok(refused) => _ = writeln!(stdout(), "{}: refuses {refused}", source.name),
+            Err(Unlisted::Wrong(faults)) => wrong.push(faults),
+            Err(Unlisted::Unreadable(why)) => unreadable.push(why),
+        }
+        if let Some(graph) = config.graph.clone() {
+            files.push_back((graph, Some(Box::new(Configuration { name: source.name, config }))));
         }
     }
     if wrong.is_empty() && unreadable.is_empty() { Ok(()) } else { Err(Trouble::Files(wrong, unreadable)) }
 }
 
-/// The files that a configuration names.
-#[derive(Default)]
-struct Named {
-    graph: Option<PathBuf>,
-    refuse: Refuse,
+/// A configuration that names a graph.
+struct Configuration {
+    name: String,
+    config: Config,
 }
 
-/// What a file that is right holds, in a line, and what it names. One that is `named` by a configuration is a graph, whatever is in
-/// it, and the daemon's.
-fn describe(source: &Source, named: bool) -> Result<(String, Named), Faults> {
-    if named || Graph::is_one(&source.text) {
-        let check = |catalogue: &dyn Catalogue| Graph::check(&source.name, &source.text, catalogue);
-        let graph = if named { check(&kinds::of_the_daemon())? } else { check(&kinds::catalogue())? };
+/// What a file that is right holds, in a line, and the configuration that it is. One that is named by a configuration (`by`) is a
+/// graph, whatever is in it, and the daemon's.
+fn describe(source: &Source, by: Option<&Config>) -> Result<(String, Option<Config>), Faults> {
+    let text = (&*source.name, &*source.text);
+    let graph = match by {
+        Some(config) => Some(Graph::check_for(config, text, &kinds::of_the_daemon())?),
+        None if Graph::is_one(&source.text) => Some(Graph::check(text.0, text.1, &kinds::catalogue())?),
+        None => None,
+    };
+    if let Some(graph) = graph {
         let (modules, links) = (graph.modules.len(), graph.links.len());
-        return Ok((
-            format!("a graph of {modules} modules and {links} links, without a fault"),
-            Named::default(),
-        ));
+        return Ok((format!("a graph of {modules} modules and {links} links, without a fault"), None));
     }
     let config = Config::try_from(source)?;
     let interfaces: Vec<_> = config.devices().filter_map(|device| device.interface.as_ref()).collect();
@@ -76,6 +88,6 @@ fn describe(source: &Source, named: bool) -> Result<(String, Named), Faults> {
     let kinds: Vec<String> = config.policies.iter().map(|policy| policy.kind.to_string()).collect();
     let policy = if kinds.is_empty() { config.scheduler.policy.to_string() } else { kinds.join(" and ") };
     let classes = classes.join(", ");
-    let named = Named { graph: config.graph, refuse: config.refuse };
-    Ok((format!("a configuration without a fault: {device}, {policy}, classes {classes}"), named))
+    let told = format!("a configuration without a fault: {device}, {policy}, classes {classes}");
+    Ok((told, Some(config)))
 }

@@ -58,7 +58,9 @@ Columns:
   CPU       time that the daemon has spent on it
   PROGRAM   time of the program's threads while they served it (`extend` in the configuration)
   IN, OUT   bytes received and sent
-  MEMORY    bytes charged to it";
+  MEMORY    bytes charged to it
+
+An executor that gets no processor for two seconds tells nothing, and that is said (`silent` with --json).";
 
 const NETEM_AFTER: &str = "\
 The interfaces live as long as the command. They are up and have no addresses: give them some.

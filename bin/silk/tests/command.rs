@@ -117,6 +117,30 @@ fn the_graph_a_configuration_names_is_checked_with_it() {
     );
 }
 
+#[test]
+fn a_graph_names_no_device_that_its_configuration_has_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, graph) = (folder.path().join("silk.toml"), folder.path().join("graph.toml"));
+    let text = std::fs::read_to_string(root().join("graphs/web.toml")).unwrap();
+    let told = |devices: &str, number: &str| {
+        std::fs::write(&file, format!("graph = {graph:?}\n{devices}")).unwrap();
+        let named = text.replace("name = \"vnet\"", &format!("name = \"vnet\"\ndevice = {number}"));
+        assert_ne!(named, text);
+        std::fs::write(&graph, named).unwrap();
+        let output = silk(&["check", file.to_str().unwrap()]);
+        let (status, _, err) = said(&output);
+        (status, err.to_owned())
+    };
+    let one = "[device]\ninterface = \"eth0\"\n";
+    assert_eq!(told(one, "0"), (0, String::new()));
+    let (status, err) = told(one, "1");
+    assert_eq!(status, 2);
+    assert!(err.contains("the configuration has no device 1") && err.contains("leave `device` out"), "{err}");
+    let (status, err) = told("[[device]]\ninterface = \"eth0\"\n[[device]]\ninterface = \"eth1\"\n", "0");
+    assert_eq!(status, 2);
+    assert!(err.contains("has several devices, and a `vnet` stands for all of them"), "{err}");
+}
+
 /// Two that name each other would be checked for ever.
 #[test]
 fn a_configuration_that_is_named_as_a_graph_is_none() {
@@ -431,8 +455,7 @@ fn a_set_user_id_program_of_the_callers_own_is_preloaded_and_nothing_is_said() {
 #[test]
 fn a_set_user_id_program_of_another_user_is_told() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: giving files away needs root");
-        return;
+        return silk_testkit::skip("giving files away needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let program = printer(folder.path(), 0o755);
@@ -474,10 +497,7 @@ fn a_cable_to_the_interface_itself_is_a_command_line_that_is_wrong() {
 /// Without a network namespace there is none; with one, netem makes its interfaces and takes no others.
 #[test]
 fn a_cable_takes_no_interface_that_is_there() {
-    let Ok(rig) = Rig::new() else {
-        eprintln!("SKIPPED: no network namespaces");
-        return;
-    };
+    let Some(rig) = Rig::for_test(1) else { return };
     let [server, client] = [&rig.server, &rig.client].map(Host::namespace);
     rig.server.run("ip", ["tuntap", "add", "mine", "mode", "tap"]).unwrap();
     for name in ["eth0", "mine"] {

@@ -8,12 +8,12 @@ use silk_config::{Config, Ecn, Graph as GraphFile, MtuProbing, Percent, Policy a
 use silk_modules::{Device, HeaderTemplate, Setup, Standing, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
-use silk_path::{Catalogue, Graph, Limits, ModuleSpec, Paths};
+use silk_path::{Catalogue, Fault, Graph, Limits, Paths};
 use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Policy, Refused, Shares, Wfq};
 use std::time::Duration;
 
 /// The graph of a server, unless the configuration names another.
-const WEB: &str = include_str!("../../../graphs/web.toml");
+pub const WEB: &str = include_str!("../../../graphs/web.toml");
 /// One message of so many is measured: of a flood of small ones measuring each took a sixteenth of the processor.
 const MEASURED: u8 = 8;
 
@@ -70,14 +70,11 @@ pub fn paths(settings: &Settings, links: &Links, tables: &Tables, domain: usize)
     };
     let catalogue = catalogue(setup);
     let file = graph_file(&settings.config, &catalogue)?;
-    let named = |module: &ModuleSpec| module.kind == "vnet" && module.parameter("device").is_some();
-    if links.devices.len() > 1 && file.spec().modules.iter().any(named) {
-        return Err("the graph's vnet names one `device`, and there are several: leave the key out, and it \
-                    stands for all"
-            .to_owned());
-    }
-    let graph = Graph::build(&file.spec(), &catalogue)
-        .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
+    let in_words = |faults: Vec<Fault>| {
+        let words: Vec<String> = faults.iter().map(|fault| fault.what.to_string()).collect();
+        format!("the graph cannot be built: {}", words.join("; "))
+    };
+    let graph = Graph::build(&file.spec(), &catalogue).map_err(in_words)?;
     let measure = Measure { one_of: MEASURED, ..Measure::default() };
     let rules: Vec<Box<dyn Rule>> = vec![Box::new(HeaderTemplate), Box::new(measure)];
     let mut paths = Paths::new(graph, rules);
@@ -94,7 +91,7 @@ fn graph_file(config: &Config, catalogue: &impl Catalogue) -> Result<GraphFile, 
     let named = config.graph.as_ref().map(|path| Source::read(path)).transpose();
     let named = named.map_err(|error| error.to_string())?;
     let (name, text) = named.as_ref().map_or(("web.toml", WEB), |source| (&source.name, &source.text));
-    GraphFile::check(name, text, catalogue).map_err(|faults| faults.to_string())
+    GraphFile::check_for(config, (name, text), catalogue).map_err(|faults| faults.to_string())
 }
 
 /// The graph's paths that programs can ask for.

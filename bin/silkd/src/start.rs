@@ -4,6 +4,7 @@
 use crate::between::command::Orders;
 use crate::classes::algorithm;
 use crate::control::closing_apart::ClosingApart;
+use crate::control::control_socket;
 use crate::control::server::{self, Server};
 use crate::device::{self, Opened};
 use crate::domain::engine::{Engine, Parts};
@@ -52,18 +53,17 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let config = Config::try_from(&source).map_err(|faults| Failure::Configuration(faults.to_string()))?;
     let graph_is_read = |graph| Source::read(graph).map(drop).map_err(|why| why.graph_of(&source.name));
     config.graph.as_deref().map_or(Ok(()), graph_is_read).map_err(unreadable)?;
-    cpus::check(&cpus_of(&config.scheduler))
-        .map_err(|why| Failure::Configuration(format!("[scheduler] {why}")))?;
+    is_possible_here(&config).map_err(|why| Failure::Configuration(format!("silkd: {why}")))?;
     let refused = config.refuse.everybody(&source.name).map_err(|why| match why {
         Unlisted::Unreadable(why) => unreadable(why),
         why => Failure::Configuration(why.to_string()),
     })?;
     let mut settings = Settings::new(config, file.to_owned());
     settings.refused = Arc::new(refused);
+    settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let machine = Failure::Machine;
     host_socket::allow_many();
     let signals = sys::signals().map_err(|e| machine(format!("cannot take signals: {e}")))?;
-    settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = device::open(&mut settings).map_err(machine)?;
     let heir = heir(&opened.receiving);
     let ended = serve(settings, &mut opened, signals);
@@ -71,6 +71,25 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     opened.receiving.end();
     drop(heir);
     ended
+}
+
+/// Whether the machine has what the configuration names: a device is not opened, which may interrupt its link, for a daemon that
+/// could not start.
+///
+/// # Errors
+/// What it has not: a sentence.
+fn is_possible_here(config: &Config) -> Result<(), String> {
+    let cpus = cpus_of(&config.scheduler);
+    cpus::check(&cpus).map_err(|why| format!("[scheduler] cpus = {cpus:?}: {why}"))?;
+    for cpu in config.devices().filter_map(|device| device.napi_cpu) {
+        cpus::check(&[cpu.into()]).map_err(|why| format!("[device] napi_cpu = {cpu}: {why}"))?;
+    }
+    config
+        .control
+        .group
+        .as_deref()
+        .map_or(Ok(()), |group| control_socket::group_id(group).map(drop))
+        .map_err(|why| why.to_string())
 }
 
 /// Tells a service manager, if one has started us and wants to know, that programs are served from now on (sd_notify(3)).
@@ -335,6 +354,30 @@ mod tests {
         let told =
             format!("there is no file `/nonexistent/graph.toml`; `{}` names it as its graph", file.display());
         assert!(matches!(run(&file), Err(Failure::Machine(why)) if why == told));
+    }
+
+    #[test]
+    fn what_the_machine_has_not_is_told_before_a_device_is_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("silk.toml");
+        let told = |rest: &str| {
+            std::fs::write(&file, format!("[device]\ninterface = \"nosuch0\"\n{rest}")).unwrap();
+            match run(&file) {
+                Err(Failure::Configuration(why)) => why,
+                Err(Failure::Machine(why)) => panic!("{why}"),
+                Ok(()) => panic!("it ran"),
+            }
+        };
+        let cpu = told("napi = \"threaded\"\nnapi_cpu = 1000\n");
+        assert!(cpu.starts_with("silkd: [device] napi_cpu = 1000: Invalid argument"), "{cpu}");
+        let cpus = told("[scheduler]\ncpus = [1000]\n");
+        assert!(cpus.starts_with("silkd: [scheduler] cpus = [1000]: Invalid argument"), "{cpus}");
+        let group = told("[control]\ngroup = \"no-such-group\"\n");
+        assert_eq!(group, "silkd: [control] group: there is no group `no-such-group`");
+        let graph = folder.path().join("graph.toml");
+        std::fs::write(&graph, stack::WEB.replace("name = \"vnet\"", "name = \"vnet\"\ndevice = 7")).unwrap();
+        std::fs::write(&file, format!("graph = {graph:?}\n[device]\ninterface = \"nosuch0\"\n")).unwrap();
+        assert!(matches!(run(&file), Err(Failure::Configuration(why)) if why.contains("has no device 7")));
     }
 
     #[test]

@@ -311,8 +311,13 @@ fn read_limits(mut section: Section<'_, '_>) -> Limits {
     limits
 }
 
-/// What the classes must be together.
-pub(crate) fn check_all(classes: &[Placed], listen_priority: u8, kind: DeviceKind, notes: &mut Notes) {
+/// What the classes must be together, on a device of this kind, and whether one executor serves them all.
+pub(crate) fn check_all(
+    classes: &[Placed],
+    listen_priority: u8,
+    (kind, together): (DeviceKind, bool),
+    notes: &mut Notes,
+) {
     for (i, later) in classes.iter().enumerate() {
         let same = |earlier: &&Placed| earlier.class.name == later.class.name && !later.class.name.is_empty();
         if classes[..i].iter().any(|earlier| same(&earlier)) {
@@ -324,6 +329,9 @@ pub(crate) fn check_all(classes: &[Placed], listen_priority: u8, kind: DeviceKin
     for placed in counting.filter(|_| kind != DeviceKind::Xdp) {
         let help = "only `kind = \"xdp\"` counts them";
         notes.advise(placed.limits.clone(), "`openings` has no meaning here", help);
+    }
+    if kind == DeviceKind::Xdp {
+        check_openings(classes, together, notes);
     }
     check_default(classes, notes);
     check_priorities(classes, listen_priority, notes);
@@ -353,6 +361,20 @@ pub(crate) fn check_reserves(
             };
             notes.advise(placed.reserve.clone(), message, help);
         }
+    }
+}
+
+/// Where openings are counted together, those of a class without a limit have none, and nobody's have.
+fn check_openings(classes: &[Placed], together: bool, notes: &mut Notes) {
+    for placed in classes.iter().filter(|placed| placed.class.limits.openings.is_some()) {
+        let is_beside = |other: &&Placed| together || other.class.priority == placed.class.priority;
+        let mut beside = classes.iter().filter(is_beside);
+        let Some(other) = beside.find(|other| other.class.limits.openings.is_none()) else { continue };
+        let name = other.class.name.escape_debug();
+        let message =
+            format!("`openings` limits nothing here: class `{name}` has none, and they are counted together");
+        let whose = if together { "with this policy those of all classes" } else { "those of one priority" };
+        notes.advise(placed.limits.clone(), message, format!("{whose} are: give each of them `openings`"));
     }
 }
 

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::policy::{self, SharedPolicy};
 use crate::read::{Notes, Section};
 use crate::refuse::Refuse;
-use crate::scheduler::{Listen, Scheduler};
+use crate::scheduler::{Listen, Policy, Scheduler};
 use crate::source::{LONGEST, Source};
 use crate::tcp::Tcp;
 use std::collections::BTreeSet;
@@ -92,7 +92,9 @@ impl Config {
         let shares_are_sound = file.notes.faults.len() == faults && !file.notes.broken;
         let listen = Listen::read(file.table("listen", "[listen]"), &scheduler);
         let placed = file.tables("class", "[[class]]", |section| Class::read(section, &scheduler, &policies));
-        class::check_all(&placed, listen.priority, device.kind, file.notes);
+        // Of a policy that is wrong nobody knows.
+        let together = scheduler.policy != Policy::FixedPriority || !policies.is_empty();
+        class::check_all(&placed, listen.priority, (device.kind, together), file.notes);
         if shares_are_sound {
             class::check_reserves(&placed, &scheduler, &policies, file.notes);
         }

@@ -24,7 +24,7 @@ words! {
 words! {
     /// Where packets are told apart.
     pub enum XdpMode {
-        /// In the interface's driver where it can, else in Linux's receive path.
+        /// In the interface's driver where it can, else in Linux's receive path; there, too, on a veth without a receive thread.
         Auto = "auto",
         /// In the driver, before Linux makes anything of a packet.
         Native = "native",

@@ -52,6 +52,21 @@ impl Faults {
         }
     }
 
+    /// As many of them as fit into so many bytes, and how many more there are.
+    pub fn within(&self, bytes: usize) -> String {
+        let mut told = String::new();
+        for (n, fault) in self.faults.iter().enumerate() {
+            let one = format!("{}\n", Told(self, fault));
+            if told.len() + one.len() > bytes {
+                let (more, name) = (self.faults.len() - n, plain(&self.name));
+                told += &format!("{more} more, which `silk check {name}` tells\n\n");
+                break;
+            }
+            told += &one;
+        }
+        told + &self.summary()
+    }
+
     /// What the text is called: a file's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -111,11 +126,19 @@ fn line_of(text: &str, at: usize) -> (usize, usize) {
     (1 + before.iter().filter(|&&byte| byte == b'\n').count(), start)
 }
 
+/// One of them, as text.
+struct Told<'f>(&'f Faults, &'f Fault);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, self.1)
+    }
+}
+
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fault in &self.faults {
-            self.write(f, fault)?;
-            writeln!(f)?;
+            writeln!(f, "{}", Told(self, fault))?;
         }
         f.write_str(&self.summary())
     }
@@ -192,6 +215,22 @@ mod tests {
         let told = printed(&text, 100_000..100_003);
         assert!(told.contains("f:1:100001:") && told.contains("1 | \u{fffd}[31mred\n"));
         assert!(told.len() < 200);
+    }
+
+    #[test]
+    fn of_many_those_are_told_for_which_there_is_room() {
+        let text = "x\n".repeat(400);
+        let wrong = |n: usize| Fault { span: 2 * n..2 * n + 1, message: "wrong".into(), help: None };
+        let all = Faults::new("f", &text, (0..400).map(wrong).collect());
+        assert_eq!(all.within(1 << 20), all.to_string());
+        let some = all.within(1000);
+        assert!(some.len() < 1100 && some.starts_with("f:1:1: wrong\n"), "{some}");
+        let told = some.matches(": wrong").count();
+        let rest = format!(
+            "\n{} more, which `silk check f` tells\n\n400 faults in f; nothing was applied",
+            400 - told
+        );
+        assert!(told > 10 && some.ends_with(&rest), "{some}");
     }
 
     #[test]

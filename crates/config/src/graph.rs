@@ -1,9 +1,11 @@
 //! The text of a module graph (Scout §3.1): which modules there are and which of their
 //! services are connected. [`Graph::parse`] checks what the text alone tells;
 //! [`Graph::check`] also asks a catalogue whether the kinds exist, have these parameters and
-//! services, and whether the types of linked services match. Nothing is made or run here.
+//! services, and whether the types of linked services match; [`Graph::check_for`] whether it is one for a configuration. Nothing is
+//! made or run here.
 
-use crate::config::parse_document;
+use crate::config::{Config, parse_document};
+use crate::device::DeviceKind;
 use crate::fault::{Fault, Faults};
 use crate::name::{is_name, read_name};
 use crate::path::NamedPath;
@@ -97,6 +99,23 @@ impl Graph {
         Self::parse_with(name, text, |graph| graph.faults(catalogue))
     }
 
+    /// As [`Self::check`], for a daemon with this configuration.
+    ///
+    /// # Errors
+    /// All its [`Faults`]: besides, a `vnet` stands for a device that there is, and for all of them where there are several.
+    pub fn check_for(
+        config: &Config,
+        (name, text): (&str, &str),
+        catalogue: &dyn Catalogue,
+    ) -> Result<Self, Faults> {
+        Self::parse_with(name, text, |graph| {
+            let devices = graph.modules.iter().filter(|module| module.kind == "vnet");
+            let numbers = devices.flat_map(|module| &module.params).filter(|param| param.key == "device");
+            let wrong = numbers.filter_map(|number| device_fault(config, number));
+            graph.faults(catalogue).into_iter().chain(wrong).collect()
+        })
+    }
+
     fn parse_with(name: &str, text: &str, more: impl FnOnce(&Self) -> Vec<Fault>) -> Result<Self, Faults> {
         let mut notes = Notes::default();
         let (modules, links, paths) = parse_document(text, &mut notes, read);
@@ -116,6 +135,21 @@ impl Graph {
     pub fn module(&self, name: &str) -> Option<&Module> {
         self.modules.iter().find(|module| module.name == name)
     }
+}
+
+/// What is wrong with the number of a `vnet`'s device. What is no number at all is its own fault.
+fn device_fault(config: &Config, param: &Param) -> Option<Fault> {
+    let silk_path::Value::Number(number) = param.value else { return None };
+    // Where the address is silk's alone, what leads back to it is the next.
+    let there_are = if config.device.kind == DeviceKind::Xdp { 1 } else { 2 };
+    let message = if !config.further.is_empty() {
+        "the configuration has several devices, and a `vnet` stands for all of them".to_owned()
+    } else if !(0..there_are).contains(&number) {
+        format!("the configuration has no device {number}")
+    } else {
+        return None;
+    };
+    Some(Fault { span: param.span.clone(), message, help: Some("leave `device` out".to_owned()) })
 }
 
 type Parts = (Vec<Module>, Vec<Link>, Vec<NamedPath>);

@@ -83,7 +83,6 @@ impl Config {
                 gateway,
                 address6,
                 gateway6,
-                routes,
                 router_advertisements,
                 redirects,
                 vlan,
@@ -94,7 +93,11 @@ impl Config {
                 receive,
                 linux_packets
             }
+            except { routes }
         );
+        if device.routes != new.device.routes {
+            keys.push("device.route");
+        }
         if *further != new.further {
             keys.push("device");
         }

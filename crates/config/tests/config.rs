@@ -61,6 +61,9 @@ fn a_reload_applies_classes_and_names_what_needs_a_restart() {
     assert_eq!(old.differences(&graph).restart, ["graph"]);
     let probes = config(&format!("{ISSUE}\n[tcp.keepalive]\nprobes = 3\n"));
     assert_eq!(old.differences(&probes).restart, ["tcp.keepalive.probes"]);
+    let own = "[device]\nkind = \"packet\"\ninterface = \"eth0\"\naddress = \"10.0.0.1/24\"\n";
+    let routed = config(&format!("{own}[[device.route]]\nto = \"10.1.0.0/16\"\nvia = \"10.0.0.9\"\n"));
+    assert_eq!(config(own).differences(&routed).restart, ["device.route"]);
     let refusing = config(&format!("{ISSUE}\n[refuse]\nsource = \"192.0.2.0/24\"\n"));
     assert!(old.differences(&refusing).is_empty(), "who is refused is compared with what is in its file");
 }

@@ -76,7 +76,8 @@ fn make(control: &Control) -> io::Result<OwnedFd> {
     let open_to = || -> io::Result<()> {
         fs::set_permissions(path, Permissions::from_mode(control.mode.bits()))?;
         if let Some(group) = &control.group {
-            give_to_group(path, group)?;
+            // Its members may use it.
+            std::os::unix::fs::chown(path, None, Some(group_id(group)?))?;
         }
         Ok(listen(&socket, 128)?)
     };
@@ -92,14 +93,16 @@ pub fn take_away(path: &Path) {
     }
 }
 
-/// Gives the control socket to a group, whose members may then use it.
-fn give_to_group(path: &Path, name: &str) -> io::Result<()> {
+/// The number of a group of this machine.
+///
+/// # Errors
+/// A sentence: there is none of this name.
+pub fn group_id(name: &str) -> io::Result<u32> {
     let groups = fs::read_to_string("/etc/group")?;
     let mut lines = groups.lines().map(|line| line.split(':'));
     let id = lines.find_map(|mut fields| (fields.next() == Some(name)).then(|| fields.nth(1))?);
     let id = id.and_then(|id| id.parse().ok());
-    let id = id.ok_or_else(|| io::Error::other(format!("[control] group: there is no group `{name}`")))?;
-    std::os::unix::fs::chown(path, None, Some(id))
+    id.ok_or_else(|| io::Error::other(format!("[control] group: there is no group `{name}`")))
 }
 
 #[cfg(test)]
