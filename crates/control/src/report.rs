@@ -29,6 +29,9 @@ pub struct Report {
     /// Bytes of files that are kept in memory to be sent by reference, over all families.
     #[serde(default)]
     pub file_bytes: u64,
+    /// Executors that have not told their part in time: of their paths and counts there is nothing here.
+    #[serde(default)]
+    pub silent: u32,
 }
 
 impl Report {
@@ -54,6 +57,7 @@ impl Report {
         self.arena_bytes += part.arena_bytes;
         self.arena_used += part.arena_used;
         self.file_bytes += part.file_bytes;
+        self.silent += part.silent;
     }
 }
 

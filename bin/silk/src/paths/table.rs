@@ -59,10 +59,22 @@ pub fn paths(report: &Report) -> String {
             counted(calls, "call")
         );
     }
+    rest += &silence(report);
     if !rest.is_empty() {
         let _ = write!(out, "\n{rest}");
     }
     out
+}
+
+/// That something is missing, where an executor has not answered: in the middle of an overload its paths would seem to be gone.
+pub fn silence(report: &Report) -> String {
+    match report.silent {
+        0 => String::new(),
+        silent => format!(
+            "{} got no processor in time: of its paths and counts nothing is shown\n",
+            counted(silent.into(), "executor")
+        ),
+    }
 }
 
 /// What each class has used.
@@ -314,6 +326,7 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           PID   QUEUED  C
                 p99: 2000,
                 max: 3000,
             }],
+            silent: 1,
             ..Default::default()
         };
         let told = paths(&report);
@@ -337,6 +350,7 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           PID   QUEUED  C
                 "thread 9 was demoted: it never slept",
                 "threads of class gold: 1.5us from unblocked to running on average, 2.0us at p99, 3.0us at most",
                 "4 calls left to Linux: `silk paths --not-accelerated` says which",
+                "1 executor got no processor in time: of its paths and counts nothing is shown",
             ]
         );
         assert_eq!(unserved(&report), "PROGRAM  TIMES  WHAT\nnginx    4      AF_INET6\n");

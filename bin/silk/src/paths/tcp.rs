@@ -3,7 +3,7 @@
 use silk_control::{PathReport, Report, TcpReport};
 use std::fmt::Write;
 
-use super::table::{id, plain};
+use super::table::{id, plain, silence};
 
 /// The connections over silk's own TCP.
 pub fn connections(report: &Report) -> String {
@@ -12,7 +12,7 @@ pub fn connections(report: &Report) -> String {
     if out.is_empty() {
         out.push_str("there are no connections\n");
     }
-    out
+    out + &silence(report)
 }
 
 fn connection(path: &PathReport, tcp: &TcpReport) -> String {

@@ -1,4 +1,5 @@
-"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | often NAME | ask NAME… | hear NAME | refusals."""
+"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | often NAME | ask NAME… | hear NAME | build NAME |
+refusals."""
 import ctypes
 import errno
 import os
@@ -70,6 +71,10 @@ def ask(*names):
         print("built", said, os.read(fd, 100).decode())
 
 
+def tried(name):
+    print(build(DATAGRAM, name)[1])
+
+
 def hear(name):
     fd, said = build(DATAGRAM, name)
     print("built", said, flush=True)
@@ -89,4 +94,4 @@ def refusals():
     print("echo", said, again, after)
 
 
-{"serve": serve, "call": call, "often": often, "ask": ask, "hear": hear}.get(sys.argv[1], lambda: refusals())(*sys.argv[2:])
+{"serve": serve, "call": call, "often": often, "ask": ask, "hear": hear, "build": tried}.get(sys.argv[1], lambda: refusals())(*sys.argv[2:])

@@ -20,6 +20,7 @@ pub fn graph([home, nobody, question]: [u16; 3]) -> String {
         path("nobody", &format!("protocol = 6\nremote = \"PEER:{nobody}\"")),
         path("question", &format!("protocol = 17\nlocal_port = 4203\nremote = \"PEER:{question}\"")),
         path("anybody", "protocol = 17\nlocal_port = 4205"),
+        path("low", "protocol = 17\nlocal_port = 7"),
         path("questions", &format!("protocol = 17\nlocal_port = 0\nremote = \"PEER:{question}\"")),
     ]
     .concat()
@@ -124,4 +125,12 @@ fn what_cannot_be_built_is_said_and_leaves_nothing() {
                     echo 0 EADDRINUSE 0\n";
     assert_eq!(said, expected);
     assert!(within(Duration::from_secs(10), || silk.kept() == before), "{}", silk.report());
+}
+
+#[test]
+fn a_low_port_is_no_more_anybodys_by_a_name_than_by_its_number() {
+    let Some(silk) = start() else { return };
+    assert_eq!(told(&silk, &["build", "low"]), "0\n");
+    let without = ["--bounding-set", "-net_bind_service", "python3", "named_paths.py", "build", "low"];
+    assert_eq!(text(silk.on_paths("setpriv").args(without)), "EACCES\n");
 }

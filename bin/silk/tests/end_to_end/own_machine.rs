@@ -124,6 +124,59 @@ fn a_slow_reader_gets_all_of_it() {
     server.stop(Duration::from_secs(5));
 }
 
+/// Serves one client as much as is taken without a pause, closes and ends.
+const GIVES: &str = "
+import socket, time
+s = socket.create_server(('', 7))
+print('listening', flush=True)
+c, _ = s.accept()
+c.setblocking(False)
+sent = quiet = 0
+while quiet < 5:
+    try:
+        sent += c.send(bytes(1 << 20))
+        quiet = 0
+    except BlockingIOError:
+        time.sleep(0.1)
+        quiet += 1
+c.close()
+print(sent)
+";
+/// Connects, and reads all once it is told to.
+const READS: &str = "
+import os, socket, sys, time
+c = socket.create_connection((sys.argv[1], 7))
+print('connected', flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.05)
+total = 0
+while part := c.recv(1 << 20):
+    total += len(part)
+print(total)
+";
+
+#[test]
+fn what_a_program_has_written_is_read_though_nothing_is_left_of_it() {
+    let Some(silk) = Silk::start() else { return };
+    let mut server = silk.start_logged(silk.on_paths("python3").args(["-c", GIVES]), "server");
+    silk.until_says("server", "listening");
+    let go = silk.path("go").display().to_string();
+    let mut client = silk.on_linux("python3");
+    let mut client = silk.start_logged(client.args(["-c", READS, &LOOPBACK.to_string(), &go]), "client");
+    silk.until_says("client", "connected");
+    assert!(server.wait(Duration::from_secs(60)).is_some_and(|status| status.success()));
+    assert!(within(Duration::from_secs(10), || silk.over_linux().iter().all(|path| path["pid"] == 0)));
+    assert_eq!(silk.over_linux().len(), 1, "{}", silk.report());
+    silk.write("go", "");
+    assert!(
+        client.wait(Duration::from_secs(60)).is_some_and(|status| status.success()),
+        "{}",
+        silk.log("client")
+    );
+    let last = |name| silk.log(name).lines().last().map(str::to_owned);
+    assert_eq!(last("client"), last("server"));
+}
+
 /// A server that keeps its connections and a client that waits on one, and on another from far away.
 fn waiting(silk: &Silk, at: Ipv4Addr) -> (Running, Running) {
     silk.write("holder.py", include_str!("holder.py"));

@@ -13,9 +13,14 @@ impl Server {
         if now < self.rings_looked_at + period(self.shortage_told) {
             return;
         }
-        let left = self.families.values_mut().map(|family| family.pool.give_back(MANY)).max();
-        if left != Some(Left::More) {
-            self.rings_looked_at = now;
+        // One family after the other: the period of each is over when it has no more to give back.
+        while let Some((family, known)) = self.families.range_mut(self.rings_from..).next() {
+            if known.pool.give_back(MANY) == Left::More {
+                self.rings_from = *family;
+                return;
+            }
+            self.rings_from = family.saturating_add(1);
         }
+        (self.rings_from, self.rings_looked_at) = (0, now);
     }
 }

@@ -38,6 +38,22 @@ impl Server {
         }
     }
 
+    /// Whether a process may have this port.
+    ///
+    /// # Errors
+    /// `EACCES`, and why.
+    pub(crate) fn may_have(&self, (family, process): Holder, port: u16) -> Result<(), Refusal> {
+        let known = self.families.get(&family).and_then(|family| family.processes.get(&process));
+        if low_ports::may_bind(known.and_then(|process| process.pid), port) {
+            return Ok(());
+        }
+        let why = format!(
+            "port {port} is for programs with CAP_NET_BIND_SERVICE, which this one has not, or has given up; start it as root, or \
+             lower net.ipv4.ip_unprivileged_port_start"
+        );
+        Err(Refusal { errno: libc::EACCES, why })
+    }
+
     pub(crate) fn bind(
         &mut self,
         family: u32,
@@ -51,17 +67,7 @@ impl Server {
         let Some((local, sides)) = self.ours(local, only_v6).or_else(group) else {
             return Ok(Reply::NotOurs);
         };
-        let known = self.families.get(&family).and_then(|family| family.processes.get(&process));
-        if !low_ports::may_bind(known.and_then(|process| process.pid), local.port()) {
-            return Err(Refusal {
-                errno: libc::EACCES,
-                why: format!(
-                    "port {} is for programs with CAP_NET_BIND_SERVICE, which this one has not, or has given up; start it as \
-                     root, or lower net.ipv4.ip_unprivileged_port_start",
-                    local.port()
-                ),
-            });
-        }
+        self.may_have((family, process), local.port())?;
         let chose_port = local.port() != 0;
         let places = self.settings.reserve_at(local.ip(), sides);
         let held = self.ports.take(kind, (local, sides), &places, share)?;
@@ -348,6 +354,11 @@ impl Server {
                 if kind == Kind::Stream && known.state != State::Bound {
                     let why = "that socket connects already, or listens".into();
                     return Err(Refusal { errno: libc::EALREADY, why });
+                }
+                if kind == Kind::Stream
+                    && let Some(held) = &mut known.held
+                {
+                    self.ports.leads_now(held, Endpoint::new(remote, peer.port()))?;
                 }
                 name
             }

@@ -70,14 +70,16 @@ impl Server {
         self.look_at_report();
     }
 
-    /// A report that is whole is told, and so is one of which an executor has not told its part in time: that is left out.
+    /// A report that is whole is told, and so is one of which an executor has not told its part in time: that is left out, and it is
+    /// said.
     pub(crate) fn look_at_report(&mut self) {
         let Some(until) = self.reporting.until else { return };
         if self.reporting.missing > 0 && Instant::now() < until {
             return;
         }
         self.reporting.until = None;
-        let whole = std::mem::take(&mut self.reporting.whole);
+        let mut whole = std::mem::take(&mut self.reporting.whole);
+        whole.silent = self.reporting.missing as u32;
         let whole = self.with_own(whole);
         let next = std::mem::take(&mut self.reporting.later);
         for number in std::mem::replace(&mut self.reporting.waiting, next) {
@@ -168,9 +170,12 @@ mod tests {
             line.try_send(&Request::Report, &[]).unwrap();
             server.hear(*number);
         };
-        let has_it = |line: &Lifeline| match line.try_receive::<Reply>() {
-            Ok(got) => matches!(got.message, Reply::Report { more: false, .. }),
-            Err(_) => false,
+        let silent = |line: &Lifeline| match line.try_receive::<Reply>() {
+            Ok(got) => match got.message {
+                Reply::Report { part, more: false } => Some(part.silent),
+                _ => None,
+            },
+            Err(_) => None,
         };
         peers[..3].iter().for_each(|peer| ask(&mut server, peer));
         assert_eq!(asked(&mut executor), [1]);
@@ -180,16 +185,16 @@ mod tests {
         assert!(matches!(peers[3].1.try_receive::<Reply>().unwrap().message, Reply::Family { .. }));
         assert!(matches!(executor.receive(), Ok(Command::Family { .. })));
         server.take_report(7, Report::default(), Vec::new());
-        assert!(!has_it(&peers[0].1), "of another round");
+        assert_eq!(silent(&peers[0].1), None, "of another round");
         server.take_report(1, Report::default(), Vec::new());
-        assert_eq!([0, 1, 2].map(|n: usize| has_it(&peers[n].1)), [true, false, false]);
+        assert_eq!([0, 1, 2].map(|n: usize| silent(&peers[n].1)), [Some(0), None, None]);
         assert_eq!(asked(&mut executor), [2], "for both who came later");
         // The executor says nothing.
         server.look_at_report();
-        assert!(!has_it(&peers[1].1));
+        assert_eq!(silent(&peers[1].1), None);
         server.reporting.until = Some(Instant::now());
         server.look_at_report();
-        assert_eq!([1, 2].map(|n: usize| has_it(&peers[n].1)), [true, true]);
+        assert_eq!([1, 2].map(|n: usize| silent(&peers[n].1)), [Some(1); 2]);
         assert!(server.reporting.until().is_none() && asked(&mut executor).is_empty());
     }
 

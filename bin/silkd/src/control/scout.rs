@@ -46,6 +46,7 @@ impl Server {
     ) -> Result<Reply, Refusal> {
         let mut named = None;
         if let Some(local) = recipe.attrs.local() {
+            self.may_have((family, process), local.port())?;
             let sides = Sides::of(local.ip());
             let places = self.settings.reserve_at(local.ip(), sides);
             let held = self.ports.take(Kind::Datagram, (local, sides), &places, false)?;

@@ -121,6 +121,8 @@ pub struct Server {
     pub(crate) files_looked_at: [Instant; 2],
     /// When the free rings in the families' books were looked at last.
     pub(crate) rings_looked_at: Instant,
+    /// The family whose rings are looked at next.
+    pub(crate) rings_from: u32,
     /// Everybody has been told that memory for rings is short.
     pub(crate) shortage_told: bool,
     /// The threads whose priority the watchdog may take away.
@@ -205,6 +207,7 @@ impl Server {
             looked: None,
             files_looked_at: [Instant::now(); 2],
             rings_looked_at: Instant::now(),
+            rings_from: 0,
             shortage_told: false,
             watched: parts.watched,
             receiving: parts.receiving,

@@ -8,10 +8,13 @@ use silk_control::Lifeline;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 
+/// Those that are taken in at once: whoever comes, again and again, does not keep the others from being heard.
+const NEWCOMERS: usize = 64;
+
 impl Server {
-    /// Takes all in who have come.
+    /// Takes some in of those who have come. The rest is told of again.
     pub(crate) fn welcome(&mut self) {
-        loop {
+        for _ in 0..NEWCOMERS {
             match accept_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok(fd) => self.adopt(Lifeline::from_descriptor(fd), None),
                 Err(Errno::MFILE | Errno::NFILE) if self.turn_away() => {}

@@ -52,6 +52,7 @@ impl Engine {
     /// Destroys a path and gives its frames back; reports that are being made tell of it before.
     pub(crate) fn destroy(&mut self, id: PathId, now: Instant) {
         self.tell_of_ending(id);
+        self.host.stirred.remove(&id.index);
         self.core.destroy(id, now);
     }
 

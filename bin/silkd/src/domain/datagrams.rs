@@ -161,6 +161,12 @@ impl Engine {
                 if let Some(socket) = self.sockets.find(name) {
                     socket.twin = Some(twin);
                 }
+                // The first was told of them when it was made.
+                let known = self.core.port.datagrams(first).map(|end| end.socket());
+                let options = known.and_then(|known| self.slot_of(known)).map(options_in);
+                for bell in options.into_iter().flatten() {
+                    self.core.bell(twin, bell, now);
+                }
             }
             Err(error) => {
                 say!("silkd: domain {}: a datagram socket hears one IP only: {error}", self.domain);
@@ -240,9 +246,11 @@ impl Engine {
 
     /// A socket that never got its path waits to be closed.
     fn keep_ended(&mut self, name: SocketName, mut end: Box<SocketEnd>) {
-        let mut socket = Socket::without_path(true);
+        // Whoever served it is still to be let go.
+        let known = self.sockets.remove(name);
+        let mut socket = known.map_or_else(|| Socket::without_path(true), |known| *known);
         let wake = end.take_news();
-        socket.end = Some(end);
+        (socket.path, socket.end) = (None, Some(end));
         self.sockets.insert(name, socket);
         self.tell_ended(name, wake);
         self.answer_ended(name);

@@ -1,23 +1,26 @@
-//! What a process or a family that is gone leaves behind: its sockets are closed some in each turn, since there may be many and
-//! nobody's packets are to wait until all are. Who is gone first ends first.
+//! What a process, a family or a listening socket that is gone leaves behind: its sockets are closed some in each turn, since there
+//! may be many and nobody's packets are to wait until all are. Who is gone first ends first.
 
 use crate::between::names::{FamilyIndex, SocketName};
 use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use silk_instant::Instant;
 use std::sync::atomic::Ordering::SeqCst;
+use std::vec;
 
 /// Sockets that are closed in one turn, and that are looked at.
 const CLOSED: usize = 64;
 const LOOKED_AT: usize = 1024;
 
 /// Who is gone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Who {
     /// A process: what it alone held is closed; reset where it has died, and is not another program now, which has closed all that.
     Process { process: u32, died: bool },
     /// A whole family.
     Family,
+    /// A listening socket: connections that nobody has accepted are reset, those of these slots.
+    Listener(vec::IntoIter<u32>),
 }
 
 /// How far the sockets of one who is gone are closed.
@@ -38,13 +41,21 @@ impl Engine {
     /// A family has died: everything of it is reset and freed, but for what it had closed: that
     /// sends what is left of its text, and its path ends by itself, as on Linux.
     pub fn family_gone(&mut self, family: FamilyIndex, now: Instant) {
-        // Nobody looks after its files from here on.
-        self.keep_copies(family, None);
+        // It may live on: it connects no more.
+        self.spares.retain(|name, _| name.family != family);
         let listening = self.listeners.values().flatten().map(|hold| hold.name);
         for name in listening.filter(|name| name.family == family).collect::<Vec<_>>() {
             self.unlisten(name, now);
         }
         self.departing.push_back(Departing { family, who: Who::Family, next: 0 });
+    }
+
+    /// A listening socket is gone: these connections, which nobody has accepted and nobody can any more, are reset.
+    pub(crate) fn listener_gone(&mut self, family: FamilyIndex, unaccepted: Vec<u32>) {
+        if !unaccepted.is_empty() {
+            let who = Who::Listener(unaccepted.into_iter());
+            self.departing.push_back(Departing { family, who, next: 0 });
+        }
     }
 
     /// Goes on with whoever was gone first.
@@ -59,19 +70,33 @@ impl Engine {
 
     /// Closes some of the sockets of one who is gone. Whether these were the last.
     fn close_some_of(&mut self, departing: &mut Departing, now: Instant) -> bool {
-        let (mut looked_at, mut closed) = (0, 0);
-        while let Some(name) = self.sockets.next_of(departing.family, departing.next) {
-            if looked_at == LOOKED_AT || closed == CLOSED {
-                return false;
+        let mut closed = 0;
+        for _ in 0..LOOKED_AT {
+            if closed == CLOSED {
+                break;
             }
-            departing.next = name.slot + 1;
-            looked_at += 1;
+            let Some(name) = self.next_to_close(departing) else { return true };
             closed += usize::from(match departing.who {
                 Who::Process { process, died } => self.close_where_last(name, (process, died), now),
                 Who::Family => self.close_of_nobody(name, now),
+                Who::Listener(_) => {
+                    self.close(name, None, true, now);
+                    true
+                }
             });
         }
-        true
+        false
+    }
+
+    /// The next socket that may have to be closed.
+    fn next_to_close(&self, departing: &mut Departing) -> Option<SocketName> {
+        let family = departing.family;
+        if let Who::Listener(unaccepted) = &mut departing.who {
+            return unaccepted.next().map(|slot| SocketName { family, slot });
+        }
+        let name = self.sockets.next_of(family, departing.next)?;
+        departing.next = name.slot + 1;
+        Some(name)
     }
 
     /// Closes a socket if this process alone held it. Whether it did.
@@ -86,15 +111,15 @@ impl Engine {
         is_last
     }
 
-    /// Closes a socket whose family is gone. Whether it was open.
+    /// Closes a socket whose family is gone. Whether that was any work.
     fn close_of_nobody(&mut self, name: SocketName, now: Instant) -> bool {
-        let is_closed = |engine: &Self| engine.sockets.get(name).is_some_and(|socket| socket.closed);
-        let was_open = !is_closed(self);
         if self.asked_to_close(name) {
             self.close(name, None, false, now);
         }
-        if is_closed(self) {
-            return was_open;
+        if self.sockets.get(name).is_some_and(|socket| socket.closed) {
+            // It goes on, and nobody looks after the family's files any more.
+            self.keep_copy(name, None);
+            return true;
         }
         self.close(name, None, true, now);
         // Whatever a reset leaves to be sent later is not worth a dead program's memory.
@@ -112,7 +137,6 @@ impl Engine {
         self.going_on.extend(going_on);
         self.tell_control(Told::FamilyEnded { family, going_on: slots });
         self.sockets.remove_family(family);
-        self.spares.retain(|name, _| name.family != family);
         if let Some(family) = self.families.remove(&family) {
             family.let_threads_go();
             family.wake_all(None, &self.ringing);
@@ -180,6 +204,18 @@ mod tests {
         assert_eq!(turns(&mut engine), [136, 72, 50]);
         let is_8s = |name: SocketName| engine.slot_of(name).map(|slot| slot.owner.load(SeqCst)) == Some(8);
         assert!(engine.sockets.of_family(0).into_iter().all(is_8s));
+    }
+
+    #[test]
+    fn what_a_listening_socket_has_not_accepted_is_closed_in_parts() {
+        let mut engine = engine(&[(7, 150), (8, 50)]);
+        let is_7s =
+            |engine: &Engine, name| engine.slot_of(name).map(|slot| slot.owner.load(SeqCst)) == Some(7);
+        let unaccepted = engine.sockets.of_family(0).into_iter().filter(|name| is_7s(&engine, *name));
+        let unaccepted = unaccepted.map(|name| name.slot).collect();
+        engine.listener_gone(0, unaccepted);
+        assert_eq!(turns(&mut engine), [136, 72, 50]);
+        assert!(!engine.sockets.of_family(0).into_iter().any(|name| is_7s(&engine, name)));
     }
 
     #[test]

@@ -140,10 +140,12 @@ impl Engine {
         if asked & request::CLOSE != 0 {
             ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
         }
-        // Other processes that hold the socket may wait for what does not come any more, or watch it by edge. Of a socket that
-        // nobody else holds the process itself knows.
+        // Other processes that hold the socket may wait for what does not come any more, or watch it by edge, and so may threads that
+        // have a bell. Who sleeps on a socket that nobody else holds was woken by the process itself.
         let ends = |end: &&mut SocketEnd| {
-            let others = asked & request::SHUT_WRITE != 0 && end.slot().holders.load(SeqCst) > 1;
+            let slot = end.slot();
+            let is_watched = || slot.bells.iter().any(|bells| bells.load(SeqCst) != 0);
+            let others = asked & request::SHUT_WRITE != 0 && (slot.holders.load(SeqCst) > 1 || is_watched());
             others || asked & request::SHUT_READ != 0
         };
         self.end_of(id).filter(ends).into_iter().for_each(SocketEnd::tell_anyway);

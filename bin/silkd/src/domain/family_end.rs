@@ -5,7 +5,7 @@ use crate::between::thread_end::ThreadEnd;
 use crate::domain::delivery::Delivery;
 use crate::domain::files::Files;
 use crate::domain::unblock::Histogram;
-use crate::threads::priority::{self, Scheduling};
+use crate::threads::priority;
 use crate::threads::ringing::Ringing;
 use silk_executor::clock;
 use silk_instant::Instant;
@@ -148,7 +148,9 @@ impl FamilyEnd {
         let before = put(&mut self.threads, number, THREADS, thread);
         if self.thread(number).is_none() {
             self.lower(number, before.as_ref());
-            self.note_priority(number, 0, 0);
+            if let Some(record) = self.arena.thread(number) {
+                record.extended.store(0, SeqCst);
+            }
         }
     }
 
@@ -157,11 +159,14 @@ impl FamilyEnd {
         self.threads().for_each(|(number, thread)| self.lower(number, Some(thread)));
     }
 
-    /// Takes the priority that a thread has, if it has one, once for all domains.
+    /// Takes the priority that a thread has, if it has one: another domain may have given it.
     fn lower(&self, number: u32, thread: Option<&ThreadEnd>) {
-        let had = self.priorities.get(number as usize).is_some_and(|known| known.swap(0, SeqCst) != 0);
-        if let Some(end) = thread.filter(|_| had) {
-            let _ = end.thread.schedule(Scheduling::Ordinary);
+        let Some(known) = self.priorities.get(number as usize).filter(|known| known.load(SeqCst) != 0) else {
+            return;
+        };
+        match thread {
+            Some(end) => end.thread.demote(|| known.store(0, SeqCst)),
+            None => known.store(0, SeqCst),
         }
     }
 

@@ -17,23 +17,33 @@ const SOCKETS: u32 = 256;
 /// Rings that are given back in one part: each is a system call of some microseconds.
 const RINGS: usize = 2;
 
+/// What is looked at next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// The sockets of a family, from this slot on.
+    Sockets(FamilyIndex, u32),
+    /// The rings that nobody has, of the family of this number or the next.
+    Rings(FamilyIndex),
+}
+
 /// Where a period's looking begins.
-const FIRST: Option<(FamilyIndex, u32)> = Some((0, 0));
+const FIRST: Next = Next::Sockets(0, 0);
 
 /// How far the looking has come.
 #[derive(Debug)]
 pub struct GivingBack {
     /// When it goes on; `FAR` while there is nothing to look at.
     pub at: Instant,
-    /// The next socket; `None`: the free rings are next.
-    pub next: Option<(FamilyIndex, u32)>,
+    next: Next,
+    /// What was left of the free rings that were looked at in this period.
+    left: Left,
     /// Memory is short.
     hurried: bool,
 }
 
 impl Default for GivingBack {
     fn default() -> Self {
-        Self { at: Instant::FAR, next: FIRST, hurried: false }
+        Self { at: Instant::FAR, next: FIRST, left: Left::Nothing, hurried: false }
     }
 }
 
@@ -68,11 +78,15 @@ impl Engine {
         if now < self.giving_back.at {
             return;
         }
-        match self.giving_back.next {
-            Some((family, slot)) => self.giving_back.next = self.look_at_sockets(family, slot),
-            None => return self.look_at_free_rings(now),
-        }
         self.giving_back.at = now + PAUSE;
+        match self.giving_back.next {
+            Next::Sockets(family, slot) => {
+                let next = self.look_at_sockets(family, slot);
+                self.giving_back.next =
+                    next.map_or(Next::Rings(0), |(family, slot)| Next::Sockets(family, slot));
+            }
+            Next::Rings(from) => self.look_at_free_rings(from, now),
+        }
     }
 
     /// Looks at some sockets of a family from `slot` on; where to go on.
@@ -94,14 +108,58 @@ impl Engine {
         next.map(|(family, _)| (*family, 0))
     }
 
-    /// Looks at the rings that nobody has; then the period is over.
-    fn look_at_free_rings(&mut self, now: Instant) {
-        let left = self.families.values_mut().map(|family| family.pool.give_back(RINGS)).max();
-        let next = now + self.giving_back.period();
-        (self.giving_back.at, self.giving_back.next) = match left.unwrap_or(Left::Nothing) {
-            Left::More => (now + PAUSE, None),
-            Left::Nothing if self.sockets.is_empty() => (Instant::FAR, FIRST),
-            Left::Nothing | Left::Later => (next, FIRST),
+    /// Looks at the rings that nobody of a family has, until none of them is to be given back; the family's own period is over then.
+    /// After the last family the period is.
+    fn look_at_free_rings(&mut self, from: FamilyIndex, now: Instant) {
+        let Some((family, end)) = self.families.range_mut(from..).next() else {
+            let left = std::mem::replace(&mut self.giving_back.left, Left::Nothing);
+            let is_over = left == Left::Nothing && self.sockets.is_empty();
+            let period = self.giving_back.period();
+            (self.giving_back.at, self.giving_back.next) =
+                (if is_over { Instant::FAR } else { now + period }, FIRST);
+            return;
         };
+        let left = end.pool.give_back(RINGS);
+        self.giving_back.next =
+            Next::Rings(if left == Left::More { *family } else { family.saturating_add(1) });
+        if left != Left::More {
+            self.giving_back.left = self.giving_back.left.max(left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::family_end::FamilyEnd;
+    use crate::domain::rig;
+    use silk_stream::{Arena, Sizes};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_family_with_much_to_give_back_takes_nothing_from_the_others_and_its_time() {
+        let mut engine = rig::engine("[[class]]\nname = \"all\"\ndefault = true\n");
+        // The first's have lain about for a period before; the second's were given back in this one.
+        for (index, rings) in [(0, 10), (1, 3)] {
+            let arena = Arena::create(Sizes { rings: 8 << 20, domains: 1 }).unwrap();
+            let mut family = FamilyEnd::new(arena, Arc::from([]), (0, 1));
+            let taken: Vec<_> = (0..rings).map(|_| family.pool.take_ring(4096).unwrap()).collect();
+            taken.into_iter().for_each(|ring| family.pool.return_ring(ring));
+            if index == 0 {
+                assert_eq!(family.pool.give_back(RINGS), Left::Later, "its first period");
+            }
+            engine.families.insert(index, family);
+        }
+        engine.giving_back.next = Next::Rings(0);
+        let (mut parts, mut now) = (0, Instant::ZERO + Duration::from_secs(100));
+        engine.giving_back.at = now;
+        while !matches!(engine.giving_back.next, Next::Sockets(..)) {
+            engine.give_back(now);
+            (parts, now) = (parts + 1, engine.giving_back.at);
+        }
+        // Two in each part, a look at what is left of both, and the end.
+        assert_eq!(parts, 10 / RINGS + 2);
+        let kept = engine.families.get_mut(&1).unwrap();
+        assert_eq!(kept.pool.give_back(1), Left::More, "they are given back in the next period");
     }
 }

@@ -13,7 +13,7 @@ use crate::domain::sibling::Sibling;
 use rustix::io::Errno;
 use silk_instant::Instant;
 use silk_modules::host;
-use silk_path::{Attr, Attrs, Bell, DropReason, PathId};
+use silk_path::{Attr, Attrs, Bell, DropReason, PathId, Report};
 use silk_wire::ipv4;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -49,10 +49,12 @@ impl Engine {
     /// A path is to look at its socket of Linux's.
     pub(crate) fn stir(&mut self, id: PathId, now: Instant) {
         let Some(name) = self.end_of(id).map(|end| end.name()) else { return };
-        if let Some(socket) = self.sockets.find(name) {
-            socket.ready = true;
-            self.wake(id, now);
+        match self.sockets.find(name) {
+            Some(socket) => socket.ready = true,
+            // Its family is gone, and it goes on.
+            None => _ = self.host.stirred.insert(id.index),
         }
+        self.wake(id, now);
     }
 
     /// Those whose pause is over look again.
@@ -73,7 +75,8 @@ impl Engine {
         }
         match self.host.listeners.get(&id.index).cloned() {
             Some(linux) => self.accept_from_linux(id, &linux, now),
-            None => self.receive_from_linux(id, now),
+            None if self.host.datagrams.contains_key(&id.index) => self.receive_from_linux(id, now),
+            None => _ = self.core.report(id, Report::Ready, now),
         }
     }
 

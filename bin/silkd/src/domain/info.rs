@@ -3,6 +3,7 @@
 
 use crate::between::names::SocketName;
 use crate::domain::engine::Engine;
+use crate::domain::socket_end::SocketEnd;
 use silk_executor::clock;
 use silk_instant::Instant;
 use silk_modules::host::HostStage;
@@ -68,8 +69,10 @@ impl Engine {
 
     /// Bytes in the send ring of a path's socket.
     pub(crate) fn unacknowledged(&self, path: &Path) -> u32 {
-        let slot = path.state.attrs.owner().and_then(|owner| self.slot_of(SocketName::of_owner(owner)));
-        slot.map_or(0, |slot| {
+        // A lane has rings of its own.
+        let datagrams = || self.core.port.datagrams_of(path.id()).map(SocketEnd::name);
+        let name = path.state.attrs.owner().map(SocketName::of_owner).or_else(datagrams);
+        name.and_then(|name| self.slot_of(name)).map_or(0, |slot| {
             used(slot.tx_write.load(SeqCst), slot.tx_read.load(SeqCst), slot.tx_size.load(Relaxed))
         })
     }

@@ -1,6 +1,6 @@
 //! What programs have sent by reference is copied before the file may change.
 
-use crate::between::names::FamilyIndex;
+use crate::between::names::{FamilyIndex, SocketName};
 use crate::domain::engine::{Engine, end_in};
 use crate::domain::family_end::FamilyEnd;
 use silk_path::PathId;
@@ -21,17 +21,20 @@ impl Engine {
     /// What a family's programs have written by reference, to the file at one place or to all, is copied
     /// into their rings.
     pub(crate) fn keep_copies(&mut self, family: FamilyIndex, place: Option<u32>) {
-        let Some(FamilyEnd { files, .. }) = self.families.get(&family) else { return };
-        for name in self.sockets.of_family(family) {
-            let Some(socket) = self.sockets.find(name) else { continue };
-            // A socket whose path is gone keeps what it had, and with it the file.
-            let end = match socket.path {
-                Some(path) => end_in(&mut self.core, path),
-                None => socket.end.as_deref_mut(),
-            };
-            if let Some(end) = end {
-                end.keep_copy_of(place, files);
-            }
+        self.sockets.of_family(family).into_iter().for_each(|name| self.keep_copy(name, place));
+    }
+
+    /// The same of one socket.
+    pub(crate) fn keep_copy(&mut self, name: SocketName, place: Option<u32>) {
+        let Some(FamilyEnd { files, .. }) = self.families.get(&name.family) else { return };
+        let Some(socket) = self.sockets.find(name) else { return };
+        // A socket whose path is gone keeps what it had, and with it the file.
+        let end = match socket.path {
+            Some(path) => end_in(&mut self.core, path),
+            None => socket.end.as_deref_mut(),
+        };
+        if let Some(end) = end {
+            end.keep_copy_of(place, files);
         }
     }
 

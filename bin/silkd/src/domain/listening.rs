@@ -137,21 +137,19 @@ impl Engine {
                 self.destroy(id, now);
             }
         }
-        self.reset_unaccepted(name, now);
+        self.reset_unaccepted(name);
     }
 
     /// Connections that nobody has accepted of a listening socket that is gone.
-    fn reset_unaccepted(&mut self, name: SocketName, now: Instant) {
+    fn reset_unaccepted(&mut self, name: SocketName) {
         let Some(arena) = self.families.get(&name.family).map(|family| family.arena.clone()) else { return };
         let number = arena.slot(name.slot).map(|record| record.listener.load(SeqCst));
         let Some(listener) = number.and_then(|n| arena.listener(n)) else { return };
         let Some(queue) = listener.queue.get(self.domain) else { return };
         let next = || queue.pop(OWNER_NOBODY, |n| arena.slot(n).map(|record| &record.owner));
         // More there are not, however many the program says.
-        let unaccepted: Vec<_> = (0..AcceptQueue::CAPACITY).map_while(|_| next()).collect();
-        for slot in unaccepted {
-            self.close(SocketName { family: name.family, slot }, None, true, now);
-        }
+        let unaccepted = (0..AcceptQueue::CAPACITY).map_while(|_| next()).collect();
+        self.listener_gone(name.family, unaccepted);
     }
 
     /// The listening socket that gets the next connection of a listen path.

@@ -122,6 +122,11 @@ impl DomainPort {
         self.datagrams.get_mut(&first).map(|end| &mut **end)
     }
 
+    /// The same, to be looked at.
+    pub fn datagrams_of(&self, path: PathId) -> Option<&SocketEnd> {
+        self.datagrams.get(&self.first(path)).map(|end| &**end)
+    }
+
     /// What arrives over `twin` is for the socket of `first`.
     pub fn pair(&mut self, first: PathId, twin: PathId) {
         self.twins.insert(twin.index, first.index);

@@ -3,6 +3,7 @@
 use crate::between::names::{Holder, SocketName};
 use crate::between::told::Told;
 use crate::domain::engine::Engine;
+use crate::domain::socket_end::SocketEnd;
 use crate::domain::telling::Telling;
 use silk_control::{ClassReport, DropCount, ModelReport, PathReport, Report, TcpReport, ThreadReport};
 use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Endpoint, Path, PathId, Refusals};
@@ -64,10 +65,16 @@ impl Engine {
     /// Who holds the socket of a path.
     fn holder(&self, path: &Path) -> Holder {
         let find = || {
-            let name = SocketName::of_owner(path.state.attrs.owner()?);
+            let name = self.socket_of(path)?;
             Some((name.family, self.slot_of(name)?.owner.load(SeqCst)))
         };
         find().unwrap_or((0, 0))
+    }
+
+    /// The socket that a path is of; of a lane, the one that its program knows.
+    fn socket_of(&self, path: &Path) -> Option<SocketName> {
+        let datagrams = || self.core.port.datagrams_of(path.id()).map(SocketEnd::socket);
+        path.state.attrs.owner().map(SocketName::of_owner).or_else(datagrams)
     }
 
     fn collect_unblock_times(&mut self) {
@@ -84,7 +91,7 @@ impl Engine {
         let (state, attrs) = (&path.state, &path.state.attrs);
         let modules = self.core.paths.graph().modules();
         let class = usize::from(attrs.class().unwrap_or(0));
-        let owner = attrs.owner();
+        let running = self.socket_of(path).map_or(0, |socket| self.running_for(socket));
         let info = crate::domain::info::of(path);
         let tcp = info.map(|_| self.tcp_info(path));
         let unsent = tcp.map_or_else(|| self.unacknowledged(path), |tcp| tcp.notsent_bytes);
@@ -99,7 +106,7 @@ impl Engine {
             state: path.shown_state().to_owned(),
             queue: [path.input.len() as u64, u64::from(unsent)],
             cpu_path_ns: state.account.cpu_path,
-            cpu_program_ns: state.account.cpu_program + owner.map_or(0, |owner| self.running_for(owner)),
+            cpu_program_ns: state.account.cpu_program + running,
             bytes: [state.account.bytes_in, state.account.bytes_out],
             packets: [state.account.packets_in, state.account.packets_out],
             memory: state.account.memory(),
@@ -126,8 +133,7 @@ impl Engine {
     }
 
     /// CPU time of the thread that serves a socket now, which is charged when it is done, ns.
-    fn running_for(&self, owner: u64) -> u64 {
-        let name = SocketName::of_owner(owner);
+    fn running_for(&self, name: SocketName) -> u64 {
         let used = || {
             let (thread, began) = self.sockets.get(name)?.thread().filter(|(_, began)| *began > 0)?;
             Some(self.families.get(&name.family)?.thread(thread)?.thread.cpu.used()?.saturating_sub(began))

@@ -279,6 +279,47 @@ fn part(data: [&[u8]; 2], at: usize, size: usize) -> [&[u8]; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::between::sockets::Rings;
+    use crate::domain::rig;
+    use silk_stream::{Arena, Pool, Sent, Sizes, push_datagram};
+
+    const RING: u32 = 1 << 16;
+
+    /// So many records of `len` bytes lie in a ring, each of datagrams of `segment` bytes; how many are left after each turn.
+    fn turns(records: u32, len: u32, segment: u16) -> Vec<u32> {
+        let mut engine = rig::engine("[[class]]\nname = \"all\"\ndefault = true\n");
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let mut pool = Pool::new(arena.clone());
+        let name = SocketName { family: 0, slot: pool.take_slot().unwrap() };
+        let [rx, tx] = [(); 2].map(|()| pool.take_ring(RING).unwrap());
+        let sent = Sent { peer: "10.0.0.2:9".parse().unwrap(), way: Way::default(), segment, from: None };
+        let (ring, data) = (arena.ring(tx.place, tx.size).unwrap(), vec![0; len as usize]);
+        let record = |write, _| push_datagram(ring, write, RING - write, &sent, &[&data]).unwrap();
+        let written = (0..records).fold(0, record);
+        let slot = arena.slot(name.slot).unwrap();
+        slot.tx_write.store(written, SeqCst);
+        let mut end = SocketEnd::new(&arena, name, Rings { rx, tx }).unwrap();
+        // What leaves by a path that is over is dropped there, and has had its turn.
+        let over = PathId { index: 0, generation: u32::MAX };
+        let mut left = Vec::new();
+        loop {
+            let mut leaving = engine.leaving(over, &end);
+            let is_left = engine.send_some(&mut end, &mut leaving, SENDING, Instant::ZERO);
+            left.push((written - slot.tx_read.load(SeqCst)) / sent.space(len));
+            if !is_left {
+                return left;
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_is_so_many_datagrams_whatever_their_records_are() {
+        assert_eq!(turns(150, 100, 0), [86, 22, 0]);
+        // Twenty each: what was written as one is not divided between two turns.
+        assert_eq!(turns(10, 2_000, 100), [6, 2, 0]);
+        // More than there are in a record that may leave.
+        assert_eq!(turns(2, 10_000, 1), [1, 0, 0]);
+    }
 
     #[test]
     fn a_record_in_two_pieces_is_cut_wherever_the_pieces_meet() {

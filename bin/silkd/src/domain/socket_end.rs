@@ -287,7 +287,7 @@ impl SocketEnd {
 
     /// A ring for datagrams as large as the program has asked for (`SO_RCVBUF`) would be of use.
     pub fn want_what_is_asked(&mut self) {
-        let asked = self.slot().receive_limit.load(Relaxed);
+        let asked = self.socket_slot().receive_limit.load(Relaxed);
         self.to_program.side.want(asked as usize);
     }
 

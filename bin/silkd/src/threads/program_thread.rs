@@ -19,8 +19,10 @@ pub struct ProgramThread {
     pub cpu: CpuTime,
     /// Readable once it has ended.
     ended: Option<OwnedFd>,
-    /// How often it was demoted, twice; odd while it is.
-    demotions: AtomicU32,
+    /// How often somebody has begun to take its real-time priority, and how often that was done.
+    demotions: [AtomicU32; 2],
+    /// How often somebody has scheduled it otherwise.
+    turns: AtomicU32,
 }
 
 impl ProgramThread {
@@ -36,13 +38,18 @@ impl ProgramThread {
             Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
             opened => Some(opened?),
         };
-        Ok(Self { cpu: CpuTime::of(tid), ended, demotions: AtomicU32::new(0) })
+        Ok(Self { ended, ..Self::numbered(tid) })
+    }
+
+    fn numbered(tid: u32) -> Self {
+        let demotions = [const { AtomicU32::new(0) }; 2];
+        Self { cpu: CpuTime::of(tid), ended: None, demotions, turns: AtomicU32::new(0) }
     }
 
     /// A record only: no thread that there is.
     #[cfg(test)]
     pub fn nobody() -> Self {
-        Self { cpu: CpuTime::of(u32::MAX >> 2), ended: None, demotions: AtomicU32::new(0) }
+        Self::numbered(u32::MAX >> 2)
     }
 
     /// Its number, which may be another's by now.
@@ -67,27 +74,38 @@ impl ProgramThread {
         }
     }
 
-    /// Takes its real-time priority, which `note` writes down, as one step for those who [reschedule](Self::reschedule) it meanwhile.
-    pub fn demote(&self, note: impl FnOnce()) {
-        self.demotions.fetch_add(1, SeqCst);
-        // A thread that has ended needs no priority.
-        let _ = self.schedule(Scheduling::Ordinary);
-        note();
-        self.demotions.fetch_add(1, SeqCst);
+    /// Takes its real-time priority, which `note` writes down, whoever [reschedules](Self::reschedule) it meanwhile.
+    pub fn demote(&self, note: impl Fn()) {
+        let [begun, done] = &self.demotions;
+        begun.fetch_add(1, SeqCst);
+        loop {
+            let turns = self.turns.load(SeqCst);
+            // A thread that has ended needs no priority.
+            let _ = self.schedule(Scheduling::Ordinary);
+            note();
+            // Who has not begun by now sees that it is being demoted.
+            if self.turns.load(SeqCst) == turns {
+                break;
+            }
+        }
+        done.fetch_add(1, SeqCst);
     }
 
-    /// Schedules it so, which `note` writes down with `true`; but where it was demoted meanwhile, that lasts: `note` writes down
-    /// with `false` that it is ordinary. Whether it is scheduled so.
+    /// Schedules it so, which `note` writes down with `true`; but where another has demoted or rescheduled it meanwhile, so that nobody
+    /// knows which of the two came last, it becomes an ordinary one, which `note` writes down with `false`. Whether it is scheduled so.
     pub fn reschedule(&self, scheduling: Scheduling, note: impl Fn(bool)) -> bool {
-        let before = self.demotions.load(SeqCst);
-        if before % 2 == 1 || self.schedule(scheduling).is_err() {
+        let [begun, done] = self.demotions.each_ref().map(|count| count.load(SeqCst));
+        if begun != done {
+            return false;
+        }
+        let turn = self.turns.fetch_add(1, SeqCst).wrapping_add(1);
+        if self.schedule(scheduling).is_err() {
             return false;
         }
         note(true);
-        let lasts = self.demotions.load(SeqCst) == before;
+        let lasts = self.turns.load(SeqCst) == turn && self.demotions[0].load(SeqCst) == begun;
         if !lasts {
-            let _ = self.schedule(Scheduling::Ordinary);
-            note(false);
+            self.demote(|| note(false));
         }
         lasts
     }
@@ -158,6 +176,24 @@ mod tests {
         );
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
+    }
+
+    #[test]
+    fn what_two_executors_do_at_once_is_what_is_written_down() {
+        use std::cell::Cell;
+        let mut sleeper = sleeper();
+        let thread = ProgramThread::of(sleeper.id()).unwrap();
+        let (book, is_first) = (Cell::new(9), Cell::new(true));
+        let lasts = thread.reschedule(Scheduling::Ordinary, |_| {
+            if is_first.replace(false) {
+                assert!(thread.reschedule(Scheduling::Batch, |done| book.set(u32::from(done) * 2)));
+            }
+            book.set(0);
+        });
+        let policy = crate::sys::scheduler_of(sleeper.id()).unwrap();
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert_eq!((lasts, book.get(), policy), (false, 0, libc::SCHED_OTHER));
     }
 
     #[test]

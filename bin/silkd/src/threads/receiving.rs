@@ -222,7 +222,11 @@ impl Receiving {
     /// CPU since the start, ns.
     pub fn look(&self, passed: Duration, waited: impl Fn() -> u64) {
         for shared in &self.0 {
-            shared.follow(passed);
+            let is_anothers = |thread: &Thread| {
+                let others = self.0.iter().filter(|other| !Arc::ptr_eq(other, shared));
+                others.map(|other| other.thread()).any(|known| known.pid == thread.pid)
+            };
+            shared.follow(passed, is_anothers);
             shared.schedule_again(passed);
         }
         let used = || self.0.iter().filter_map(|shared| shared.used()).sum();
@@ -312,13 +316,16 @@ impl Shared {
         }
     }
 
-    /// Sees now and then who polls the queue, if the thread that did has ended; `passed` since the last look.
-    fn follow(&self, passed: Duration) {
+    /// Sees now and then who polls the queue, if the thread that did has ended; `passed` since the last look. Where nobody tells who
+    /// polls which, one that is not another's.
+    fn follow(&self, passed: Duration, is_anothers: impl Fn(&Thread) -> bool) {
         if !self.current().is_to_be_replaced(passed) {
             return;
         }
         let Ok(threads) = self.place.threads() else { return };
-        let Some(thread) = threads.iter().find(|thread| thread.queue == self.queue) else { return };
+        let is_ones =
+            |thread: &&Thread| thread.queue == self.queue && (self.queue.is_some() || !is_anothers(thread));
+        let Some(thread) = threads.iter().find(is_ones) else { return };
         let mut state = self.state();
         state.succeed();
         *self.current() = Current::new(*thread);

@@ -60,6 +60,29 @@ impl Ports {
         Ok(held)
     }
 
+    /// A socket that has its port to connect to one peer connects to another from it.
+    ///
+    /// # Errors
+    /// `EADDRNOTAVAIL` where another of this port leads there.
+    pub fn leads_now(&mut self, held: &mut Held, peer: Endpoint) -> Result<(), Refusal> {
+        let Some(before) = held.peer.filter(|before| *before != peer) else { return Ok(()) };
+        let leads_there = |taken: &Reservation| {
+            let own = taken.peers.iter().position(|known| *known == before);
+            let mut others = taken.peers.iter().enumerate().filter(|(n, _)| Some(*n) != own);
+            others.any(|(_, known)| meets(*known, peer))
+        };
+        if held.keys().filter_map(|key| self.taken.get(&key)).any(leads_there) {
+            let why = format!("another connection from port {} leads to {peer}", held.port);
+            return Err(Refusal { errno: libc::EADDRNOTAVAIL, why });
+        }
+        self.change(held, |taken| {
+            let own = taken.peers.iter_mut().find(|known| **known == before);
+            own.into_iter().for_each(|known| *known = peer);
+        });
+        held.peer = Some(peer);
+        Ok(())
+    }
+
     fn take_again(&mut self, wanted: Held, Resting { port, linux, .. }: Resting) -> Held {
         let held = Held { port, ..wanted };
         let (linux, shared, peers) = (Some(linux), Share::default(), held.peer.into_iter().collect());

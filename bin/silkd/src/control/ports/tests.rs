@@ -348,6 +348,18 @@ fn an_address_that_linux_does_not_have_needs_no_reservation() {
 }
 
 #[test]
+fn a_port_leads_to_the_peer_that_its_socket_connected_to_last() {
+    let (mut ports, other) = (Ports::default(), Endpoint::v4(Ipv4Addr::new(192, 0, 2, 9), 81));
+    let mut held = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
+    ports.leads_now(&mut held, other).unwrap();
+    assert_eq!(ports.leads_elsewhere(HERE, other), None);
+    assert_eq!(ports.leads_elsewhere(HERE, PEER), Some(held.port));
+    ports.change(&held, |taken| taken.peers.push(PEER));
+    assert_eq!(ports.leads_now(&mut held, PEER).unwrap_err().errno, libc::EADDRNOTAVAIL);
+    assert_eq!(held.peer, Some(other));
+}
+
+#[test]
 fn where_no_port_is_left_one_that_leads_elsewhere_is_taken() {
     let (mut ports, other) = (Ports::default(), Endpoint::v4(Ipv4Addr::new(192, 0, 2, 9), 81));
     let first = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
@@ -374,4 +386,37 @@ fn where_no_port_is_left_one_that_leads_elsewhere_is_taken() {
     assert!(ports.hold(&third).linux.is_some());
     ports.give_back(&third);
     assert!(ports.hold(&third).linux.is_none());
+}
+
+#[test]
+fn who_names_a_port_at_any_address_has_it_though_it_rests_at_one() {
+    let mut ports = Ports::default();
+    let held = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
+    ports.give_back(&held);
+    assert!(!is_free(held.port), "it rests");
+    assert_eq!(take(&mut ports, Kind::Stream, ANY, held.port, false).map(|any| any.port), Ok(held.port));
+    assert!(ports.rested(HERE, Instant::now() + REST).is_none());
+}
+
+#[test]
+fn a_port_that_may_lead_to_any_port_of_a_peer_leads_to_each() {
+    let mut ports = Ports::default();
+    let spare = ports.take_to_connect(Kind::Stream, HERE, Endpoint::new(PEER.ip(), 0)).unwrap();
+    assert_eq!(ports.leads_elsewhere(HERE, PEER), None);
+    let other = Endpoint::v4(Ipv4Addr::new(192, 0, 2, 10), 80);
+    assert_eq!(ports.leads_elsewhere(HERE, other), Some(spare.port));
+}
+
+/// The one address is not Linux's, so that only silk's books decide.
+#[test]
+fn who_listens_at_any_address_keeps_others_from_it_at_one_and_the_other_way_round() {
+    let mut ports = Ports::default();
+    let any = take(&mut ports, Kind::Stream, ANY, 0, WISHES[2]).unwrap();
+    let elsewhere = IpAddr::from([192, 0, 2, 77]);
+    let one = take(&mut ports, Kind::Stream, elsewhere, any.port, WISHES[2]).unwrap();
+    for (first, second) in [(any, one), (one, any)] {
+        assert_eq!(ports.listen(&first), Ok(()));
+        assert_eq!(ports.listen(&second).unwrap_err().errno, libc::EADDRINUSE);
+        ports.end_listening(&first);
+    }
 }

@@ -48,7 +48,7 @@ impl SocketEnd {
     pub fn enlarge(&mut self, pool: &mut Pool, largest: u32) {
         self.leave_receive_ring(pool);
         let wanted = std::mem::take(&mut self.to_program.side.wanted);
-        let limit = self.slot().receive_limit.load(Relaxed);
+        let limit = self.socket_slot().receive_limit.load(Relaxed);
         if let Some(size) = larger_size(wanted, self.to_program.side.size, limit, largest)
             && self.larger().next.is_none()
         {

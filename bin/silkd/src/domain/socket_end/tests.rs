@@ -347,6 +347,22 @@ fn datagrams_get_the_room_that_is_asked_for_once_what_has_come_is_read() {
 }
 
 #[test]
+fn a_lane_gets_the_room_that_its_socket_has_asked_for() {
+    let arena = Arena::create(Sizes { rings: 16 << 20, domains: 1 }).unwrap();
+    let mut pool = Pool::new(arena.clone());
+    let socket = pool.take_slot().unwrap();
+    let mut end = end_with(&mut pool, [4096, 4096]);
+    end.be_lane_of(socket);
+    arena.slot(socket).unwrap().receive_limit.store(10_000, SeqCst);
+    end.want_what_is_asked();
+    assert!(end.wants_larger());
+    end.enlarge(&mut pool, 1 << 20);
+    let received = Received { peer: "10.0.0.9:53".parse().unwrap(), way: Way::default(), details: None };
+    let came = (0..).take_while(|_| end.push_datagram(received, &[&[7; 1000]])).count();
+    assert_eq!((came, end.slot().rx_size.load(SeqCst)), (10, 16 << 10));
+}
+
+#[test]
 fn details_of_a_datagram_are_for_who_wants_them() {
     let mut end = end();
     let peer = "10.0.0.9:53".parse().unwrap();
