@@ -95,11 +95,16 @@ pub fn let_go(socket: &'static Socket) {
 /// Says that this process holds the socket no more. Its slot is not to be touched afterwards.
 fn end(family: &Family, socket: &Socket, slot: &Slot) {
     let (number, generation) = socket.name();
-    if is_ended_by_slot(socket, slot) {
-        let abort = if is_abort(socket, slot) { request::ABORT } else { 0 };
-        family.request(number, slot, request::CLOSE | abort);
+    let is_last = is_ended_by_slot(socket, slot);
+    let abort = if is_last { is_abort(socket, slot) } else { has_no_time_to_linger(socket) };
+    if socket.role() == Role::Stream && !abort {
+        // What another that held it wished, who was not the last.
+        slot.request.fetch_and(!request::ABORT, SeqCst);
+    }
+    if is_last {
+        family.request(number, slot, request::CLOSE | if abort { request::ABORT } else { 0 });
     } else {
-        if socket.role() == Role::Stream && has_no_time_to_linger(socket) {
+        if socket.role() == Role::Stream && abort {
             // Whoever turns out to be the last holder.
             slot.request.fetch_or(request::ABORT, SeqCst);
         }
@@ -143,6 +148,12 @@ pub fn linger(fd: c_int) {
     }
     let deadline = Deadline::after(Some(Duration::from_secs(u64::from(seconds) - 1)));
     let over = |slot: &Slot| state::unsent(slot) == 0 || state::status(slot) & status::FAILED != 0;
+    if !over(slot)
+        && let Some(family) = family::joined()
+    {
+        // The last of it waits for nothing any more.
+        family.request(socket.name().0, slot, request::PUSH);
+    }
     while !over(slot) {
         let all = slot.tx_size.load(Relaxed);
         if wait::sleep(&socket, slot, Change::Writable(all), deadline, over).is_err() {

@@ -112,7 +112,8 @@ pub unsafe fn asked(message: &msghdr, speaks: Speaks) -> Answer<Asked> {
                 asked.source = source::<4>(address)?;
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                let address = data.get(..16).filter(|_| data.len() == size_of::<libc::in6_pktinfo>());
+                // There may be more behind it, as Linux has it.
+                let address = data.get(..16).filter(|_| data.len() >= size_of::<libc::in6_pktinfo>());
                 asked.source = source::<16>(address)?;
             }
             (libc::IPPROTO_IP, libc::IP_TTL) => asked.hops = Some(octet(data, 1)?),
@@ -283,8 +284,10 @@ mod tests {
         for (level, kind) in [(libc::IPPROTO_IP, libc::IP_PKTINFO), (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)]
         {
             assert_eq!(asked_with(level, kind, [7u8; 11]), Err(libc::EINVAL));
-            assert_eq!(asked_with(level, kind, [7u8; 24]), Err(libc::EINVAL));
         }
+        assert_eq!(asked_with(libc::IPPROTO_IP, libc::IP_PKTINFO, [7u8; 24]), Err(libc::EINVAL));
+        let longer = asked_with(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, [7u8; 24]);
+        assert_eq!(longer, Ok(Some(std::net::Ipv6Addr::from([7; 16]).into())));
     }
 
     #[test]

@@ -2,20 +2,20 @@
 //! in the kernel, with the bell armed.
 
 use crate::bell::Bell;
+use crate::clock;
 use crate::epoll_member::Inner;
 use crate::epoll_place::{self, MARKER, REAL};
 use crate::epoll_set::Epoll;
 use crate::epoll_watch;
-use crate::errno::{Answer, check};
+use crate::errno::{self, Answer, check};
 use crate::family;
 use crate::lock::Guard;
 use crate::poll;
 use crate::real;
 use crate::signals::Held;
 use crate::wait::Deadline;
-use libc::{epoll_event, pollfd, sigset_t};
+use libc::{epoll_event, pollfd, sigset_t, timespec};
 use std::ffi::c_int;
-use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ struct Output {
     start: *mut epoll_event,
     room: usize,
     filled: usize,
+    /// The program counts in nanoseconds (`epoll_pwait2`), and not in milliseconds.
+    exact: bool,
     /// The kernel's set apart says that the real set has something.
     behind: bool,
 }
@@ -58,26 +60,61 @@ impl Output {
         rung
     }
 
-    /// Asks the kernel, waiting for at most `millis`.
-    fn ask_kernel(&mut self, epfd: c_int, millis: c_int, mask: *const sigset_t) -> Answer<bool> {
+    /// The places that are left: the first, and how many.
+    fn left(&self) -> (*mut epoll_event, c_int) {
         let room = c_int::try_from(self.room - self.filled).unwrap_or(c_int::MAX);
+        // SAFETY: the array has `room` places, of which no more are filled.
+        (unsafe { self.start.add(self.filled) }, room)
+    }
+
+    /// Asks the kernel what there is now; whether any of it was not for the program.
+    fn look_at_kernels(&mut self, epfd: c_int) -> Answer<bool> {
+        let (start, room) = self.left();
+        // Under the set's lock, where no thread is to be cancelled.
+        let [set, room] = [epfd, room].map(|number| number as usize);
         // SAFETY: the array has `room` places left.
         let got = unsafe {
-            let start = self.start.add(self.filled);
-            if millis == 0 {
-                // Under the set's lock, where no thread is to be cancelled.
-                let [set, room] = [epfd, room].map(|number| number as usize);
-                real::syscall(libc::SYS_epoll_pwait, set, start.expose_provenance(), room, 0, 0, 0) as c_int
-            } else {
-                real::epoll_pwait(epfd, start, room, millis, mask)
-            }
+            real::syscall(libc::SYS_epoll_pwait, set, start.expose_provenance(), room, 0, 0, 0) as c_int
         };
         let got = check(got)?;
         Ok(self.take_kernels(got.unsigned_abs() as usize))
     }
+
+    /// Waits in the kernel for at most so long; whether any of what came was not for the program.
+    fn wait_for_kernels(&mut self, epfd: c_int, nap: Duration, mask: *const sigset_t) -> Answer<bool> {
+        let (start, room) = self.left();
+        // SAFETY: the array has `room` places left.
+        let got = check(unsafe { sleep_in_kernel((epfd, start, room), (nap, self.exact), mask) })?;
+        Ok(self.take_kernels(got.unsigned_abs() as usize))
+    }
 }
 
-/// `epoll_pwait(2)` on a set of ours.
+/// `epoll_pwait(2)`, or `epoll_pwait2(2)` where it is to be as `exact` and the kernel has it. Rounded up: never back before the time
+/// is up.
+///
+/// # Safety
+/// `start` must have `room` places; `mask` is null or a signal set.
+unsafe fn sleep_in_kernel(
+    (epfd, start, room): (c_int, *mut epoll_event, c_int),
+    (nap, exact): (Duration, bool),
+    mask: *const sigset_t,
+) -> c_int {
+    let seconds = libc::time_t::try_from(nap.as_secs()).unwrap_or(libc::time_t::MAX);
+    let limit = timespec { tv_sec: seconds, tv_nsec: nap.subsec_nanos().into() };
+    // SAFETY: as the caller promises; the limit lives through the call.
+    unsafe {
+        if exact {
+            let got = real::epoll_pwait2(epfd, start, room, &raw const limit, mask);
+            if got >= 0 || errno::last() != libc::ENOSYS {
+                return got;
+            }
+        }
+        let millis = c_int::try_from(nap.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX);
+        real::epoll_pwait(epfd, start, room, millis, mask)
+    }
+}
+
+/// `epoll_pwait(2)` on a set of ours, or where it is `exact`, `epoll_pwait2(2)`.
 ///
 /// # Errors
 /// As Linux.
@@ -89,14 +126,14 @@ pub unsafe fn wait(
     epfd: c_int,
     events: *mut epoll_event,
     max: c_int,
-    limit: Option<Duration>,
+    (limit, exact): (Option<Duration>, bool),
     mask: *const sigset_t,
 ) -> Answer<c_int> {
     let room = usize::try_from(max).ok().filter(|room| *room > 0).ok_or(libc::EINVAL)?;
     if events.is_null() {
         return Err(libc::EFAULT);
     }
-    let mut out = Output { start: events, room, filled: 0, behind: false };
+    let mut out = Output { start: events, room, filled: 0, exact, behind: false };
     let at_once = limit == Some(Duration::ZERO);
     let deadline = if at_once { Deadline::NEVER } else { Deadline::after(limit) };
     let mut held = Held::default();
@@ -118,21 +155,18 @@ pub unsafe fn wait(
         // Events that the kernel gave while this slept must not come twice in one answer.
         let asked = out.filled > 0
             || inner.is_kernels_turn() && {
-                out.ask_kernel(epfd, 0, ptr::null())?;
+                out.look_at_kernels(epfd)?;
                 true
             };
         let found = inner.collect(out.room - out.filled, |event| out.put(event));
+        let nap = if out.filled > 0 || at_once { None } else { deadline.nap() };
         // Where it goes to sleep in the kernel it is asked there.
-        if !asked && (found > 0 || at_once) && out.filled < out.room && inner.has_kernels() {
-            out.ask_kernel(epfd, 0, ptr::null())?;
+        if !asked && (found > 0 || nap.is_none()) && out.filled < out.room && inner.has_kernels() {
+            out.look_at_kernels(epfd)?;
         }
-        if out.filled > 0 || at_once {
+        let Some(mut nap) = nap else {
             leave_rest(set, &mut inner);
             return Ok(c_int::try_from(out.filled).unwrap_or(c_int::MAX));
-        }
-        let Some(mut nap) = deadline.nap() else {
-            leave_rest(set, &mut inner);
-            return Ok(0);
         };
         held.before_sleep(deadline.outlasts(nap));
         if inner.has_ours() && !inner.has_bell() {
@@ -204,9 +238,9 @@ fn sleep(
     }
     let rung = result?;
     if std::mem::take(&mut out.behind) {
-        out.ask_kernel(epfd, 0, ptr::null())?;
+        out.look_at_kernels(epfd)?;
     }
-    if !rung && out.filled == 0 {
+    if !rung && out.filled == 0 && inner.is_silent_for_long(clock::now()) {
         notice_silence(&mut inner);
     }
     Ok(())
@@ -215,16 +249,14 @@ fn sleep(
 /// Whether the sleep ended by anything that was not for the program.
 fn nap_in(set: &Epoll, out: &mut Output, bed: c_int, nap: Duration, mask: *const sigset_t) -> Answer<bool> {
     if set.nested.load(SeqCst) == 0 {
-        // Rounded up: never back before the time is up.
-        let millis = c_int::try_from(nap.as_micros().div_ceil(1000)).unwrap_or(1000);
-        return out.ask_kernel(bed, millis, mask);
+        return out.wait_for_kernels(bed, nap, mask);
     }
     // The bell of a set that is in this one may have been rung for what nobody asked for: that is looked at
     // before the program is told.
     let mut one = [pollfd { fd: bed, events: libc::POLLIN, revents: 0 }];
     let woken = poll::in_kernel(&mut one, Some(nap), mask)? > 0;
     epoll_watch::show_nested(set);
-    out.ask_kernel(bed, 0, ptr::null())?;
+    out.look_at_kernels(bed)?;
     Ok(woken)
 }
 

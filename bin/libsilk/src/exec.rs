@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The variable that carries the number.
 const VARIABLE: &str = "SILK_EXEC";
 /// First word of the file.
-const MAGIC: u32 = 0x5117_0001;
+const MAGIC: u32 = 0x5117_0002;
 /// Words of one socket: its descriptor, its place in the old image's table, its record.
 const ENTRY: usize = 2 + record::WORDS;
 /// The most words a file may have.

@@ -126,6 +126,7 @@ real! {
     fn epoll_create1(flags: c_int) -> c_int;
     fn epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
     fn epoll_pwait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
+    fn epoll_pwait2(epfd: c_int, events: *mut epoll_event, max: c_int, limit: *const timespec, mask: *const sigset_t) -> c_int;
     fn fstat(fd: c_int, about: *mut libc::stat) -> c_int;
     fn fstatat(fd: c_int, path: *const c_char, about: *mut libc::stat, flags: c_int) -> c_int;
     fn statx(fd: c_int, path: *const c_char, flags: c_int, mask: c_uint, about: *mut libc::statx) -> c_int;

@@ -6,9 +6,11 @@ use silk_stream::SHARED_WORDS;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How many words there are.
-pub const WORDS: usize = BEFORE + settings::WORDS + 1;
+pub const WORDS: usize = BEFORE + settings::WORDS + FOREIGN + 1;
 /// Those before the options: shape, flags, what is shut down with the role, slot, generation.
 const BEFORE: usize = 5;
+/// Those behind the options: what it was given of others.
+const FOREIGN: usize = 8;
 /// What a socket does, by its number.
 const ROLES: [Role; 3] = [Role::Stream, Role::Listener, Role::Datagram];
 
@@ -19,6 +21,7 @@ pub fn describe(socket: &Socket) -> Vec<u32> {
     let head = [socket.shape.load(Relaxed), socket.flags.load(Relaxed), mixed(socket), slot, generation];
     words.extend(head);
     words.extend(socket.settings.words());
+    words.extend(socket.foreign.iter().map(|word| word.load(Relaxed)));
     // An undecided socket is told from a served one by its mark in the last word.
     words.push(u32::from(socket.is_served()));
     words
@@ -66,9 +69,11 @@ pub fn restore(words: &[u32]) -> Option<&'static Socket> {
     let words: &[u32; WORDS] = words.try_into().ok()?;
     let &[shape, flags, mixed, slot, generation, ref rest @ ..] = words;
     let (options, served) = rest.split_last_chunk::<1>()?;
+    let (options, foreign) = options.split_last_chunk::<FOREIGN>()?;
     let role = ROLES.get(mixed as usize & 3).copied()?;
     let socket = socket::make(stage::UNDECIDED, shape, flags)?;
     socket.settings.set(options.try_into().ok()?);
+    socket.foreign.iter().zip(foreign).for_each(|(word, value)| word.store(*value, Relaxed));
     socket.shut.store(mixed >> 2, Relaxed);
     if *served == [1] {
         socket.serve(slot, generation, role);
@@ -86,6 +91,7 @@ mod tests {
         let socket = socket::make(stage::UNDECIDED, 3, 2048).unwrap();
         socket.settings.flags.store(flag::REUSE_PORT, Relaxed);
         socket.shut.store(2, Relaxed);
+        socket.foreign[1].store(7, Relaxed);
         let undecided = describe(socket);
         assert_eq!(undecided.len(), WORDS);
         assert!(restore(&undecided).is_some_and(Socket::is_undecided));

@@ -14,7 +14,7 @@ use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicI32};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize};
 
 /// The functions of a stream, as `fopencookie(3)` takes them.
 #[repr(C)]
@@ -58,6 +58,9 @@ pub fn lock() -> &'static Lock {
     STREAMS.bare()
 }
 
+/// The streams that were put here in the places of the standard ones.
+static PUT: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
 /// `fdopen(3)`.
 ///
 /// # Safety
@@ -94,30 +97,32 @@ pub fn take_over(fd: c_int) {
     // SAFETY: the program's own threads change these words only while no other uses the stream, which the program must see to, as
     // here: a descriptor below a stream in use is no more replaced than the stream is.
     unsafe {
-        let (place, first) = standard(fd);
-        if descriptor(*place).is_some() {
+        let (place, first, put) = standard(fd);
+        // What the program has put there may be closed, or have another descriptor: nobody can ask it.
+        if descriptor(*place).is_some() || (*place != first && *place as usize != put.load(SeqCst)) {
             return;
         }
         let stream = open(fd, if fd == 0 { c"r" } else { c"w" }.as_ptr());
         if stream.is_null() {
             return;
         }
-        // Of one that the program has put there nobody knows whether it is still open.
         let legacy = if *place == first { Legacy::take(first) } else { Legacy::default() };
         let buffer = legacy.give(stream, fd == 2);
         if let Some(known) = STREAMS.lock().iter_mut().find(|known| known.at == stream as usize) {
             known.buffer = buffer;
         }
         *place = stream;
+        put.store(stream as usize, SeqCst);
     }
 }
 
-/// Where the program finds the standard stream of this descriptor, and the stream that is there at first.
-fn standard(fd: c_int) -> (*mut *mut FILE, *mut FILE) {
+/// Where the program finds the standard stream of this descriptor, the stream that is there at first, and which one we have put there.
+fn standard(fd: c_int) -> (*mut *mut FILE, *mut FILE, &'static AtomicUsize) {
+    let [input, output, error] = &PUT;
     match fd {
-        0 => (&raw mut stdin, &raw mut _IO_2_1_stdin_),
-        1 => (&raw mut stdout, &raw mut _IO_2_1_stdout_),
-        _ => (&raw mut stderr, &raw mut _IO_2_1_stderr_),
+        0 => (&raw mut stdin, &raw mut _IO_2_1_stdin_, input),
+        1 => (&raw mut stdout, &raw mut _IO_2_1_stdout_, output),
+        _ => (&raw mut stderr, &raw mut _IO_2_1_stderr_, error),
     }
 }
 
@@ -151,7 +156,7 @@ pub fn forget(stream: *mut FILE) -> Option<Vec<u8>> {
 pub unsafe fn plain(stream: *mut FILE, fd: c_int) -> *mut FILE {
     // SAFETY: as for `take_over`.
     unsafe {
-        let (place, first) = standard(fd);
+        let (place, first, _) = standard(fd);
         if *place == stream && real::fileno(first as usize) == fd {
             return first;
         }
@@ -172,11 +177,12 @@ pub fn supersede(old: *mut FILE, new: *mut FILE, fd: c_int) {
         .filter(|known| known.at == old as usize)
         .for_each(|known| known.number.store(fd, SeqCst));
     for number in 0..=2 {
-        let (place, _) = standard(number);
+        let (place, _, put) = standard(number);
         // SAFETY: as for `take_over`.
         unsafe {
             if *place == old && !new.is_null() {
                 *place = new;
+                put.store(new as usize, SeqCst);
             }
         }
     }

@@ -200,6 +200,7 @@ pub unsafe fn receive_message(socket: &Found, message: *mut msghdr, flags: c_int
         (message.msg_namelen, message.msg_controllen) = (0, 0);
         let truncated = if into.total() == 0 { libc::MSG_TRUNC } else { 0 };
         message.msg_flags = if flags & libc::MSG_OOB != 0 { libc::MSG_OOB | truncated } else { 0 };
+        message.msg_flags |= flags & libc::MSG_CMSG_CLOEXEC;
         if flags & libc::MSG_OOB == 0 && socket.settings.has_flag(flag::TELL_LEFT) {
             message.msg_controllen = room;
             // SAFETY: the control buffer has as many bytes, by the caller's word.
@@ -209,6 +210,7 @@ pub unsafe fn receive_message(socket: &Found, message: *mut msghdr, flags: c_int
     }
     let got = datagram_io::receive(socket, &into, flags)?;
     message.msg_flags = if got.whole > got.copied { libc::MSG_TRUNC } else { 0 };
+    message.msg_flags |= flags & libc::MSG_CMSG_CLOEXEC;
     if got.error.is_some() {
         message.msg_flags |= libc::MSG_ERRQUEUE;
     }

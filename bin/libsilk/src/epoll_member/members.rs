@@ -6,11 +6,13 @@
 use super::{Home, Member, ONE_SHOT, Queued};
 use crate::bell::Bell;
 use crate::epoll_apart::Apart;
+use crate::family::PATIENCE;
 use crate::socket::{Role, Socket};
 use libc::epoll_event;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 /// Events of ordinary sockets in one answer, where others may be waiting before it is worked
 /// off.
@@ -44,6 +46,8 @@ pub struct Inner {
     ours: u32,
     kernels: u32,
     looks: u32,
+    /// When all members were last looked at because nothing was told of any.
+    looked_at_all: Duration,
 }
 
 /// The entry for `key` in an index that grows as needed.
@@ -73,6 +77,7 @@ impl Inner {
             ours: 0,
             kernels: 0,
             looks: 0,
+            looked_at_all: Duration::ZERO,
         }
     }
 
@@ -321,6 +326,16 @@ impl Inner {
     pub fn is_kernels_turn(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
         self.has_kernels() && self.looks.is_multiple_of(4)
+    }
+
+    /// Whether all members are to be looked at after a sleep without news that is over `now`: where no bell tells of them, and else
+    /// once in a while, however short the sleeps are.
+    pub fn is_silent_for_long(&mut self, now: Duration) -> bool {
+        let is_due = !self.has_bell() || now.saturating_sub(self.looked_at_all) >= PATIENCE;
+        if is_due {
+            self.looked_at_all = now;
+        }
+        is_due
     }
 
     /// Whether sockets of ours are members, or ever were since the bell was made.

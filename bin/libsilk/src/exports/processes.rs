@@ -65,9 +65,6 @@ pub unsafe extern "C" fn clone(
     tls: *mut c_void,
     child: *mut pid_t,
 ) -> c_int {
-    const UNTIL_EXEC: c_int = libc::CLONE_VM | libc::CLONE_VFORK;
-    let is_vfork = flags & (UNTIL_EXEC | libc::CLONE_SIGHAND) == UNTIL_EXEC;
-    let flags = if is_vfork { flags & !UNTIL_EXEC } else { flags };
     // SAFETY: as above; what begins has a copy of what it is given.
     unsafe {
         match run.filter(|_| !stack.is_null() && is_fork(flags as u64, 0)) {
@@ -108,9 +105,12 @@ pub fn is_fork(flags: u64, stack: u64) -> bool {
 }
 
 /// The flags for such a child without the one that lets its parent wait until it executes: with the thread that forks all others would
-/// wait that take sockets or close them. Nor does it share its parent's memory, where it would write to our tables.
+/// wait that take sockets or close them. Nor does it share its parent's memory, where it would write to our tables, and without that
+/// no handlers.
 pub fn unwaited(flags: u64) -> u64 {
-    flags & !((libc::CLONE_VFORK | libc::CLONE_VM) as u64)
+    const UNTIL_EXEC: u64 = (libc::CLONE_VFORK | libc::CLONE_VM) as u64;
+    let handlers = if flags & UNTIL_EXEC == UNTIL_EXEC { libc::CLONE_SIGHAND as u64 } else { 0 };
+    flags & !(UNTIL_EXEC | handlers)
 }
 
 /// The same as [`is_fork`] of `clone3(2)`.

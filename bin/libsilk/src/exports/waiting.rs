@@ -196,18 +196,14 @@ unsafe fn wait(
     epfd: c_int,
     events: *mut epoll_event,
     max: c_int,
-    limit: Option<Duration>,
+    timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
         match table::epoll(epfd) {
-            Some(set) => int(sets::wait(set, epfd, events, max, limit, mask)),
-            None => {
-                let timeout =
-                    limit.map_or(-1, |l| c_int::try_from(l.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
-                real::epoll_pwait(epfd, events, max, timeout, mask)
-            }
+            Some(set) => int(sets::wait(set, epfd, events, max, (millis(timeout), false), mask)),
+            None => real::epoll_pwait(epfd, events, max, timeout, mask),
         }
     }
 }
@@ -222,7 +218,7 @@ pub unsafe extern "C" fn epoll_wait(
     timeout: c_int,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { wait(epfd, events, max, millis(timeout), ptr::null()) }
+    unsafe { wait(epfd, events, max, timeout, ptr::null()) }
 }
 
 /// # Safety
@@ -236,7 +232,7 @@ pub unsafe extern "C" fn epoll_pwait(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { wait(epfd, events, max, millis(timeout), mask) }
+    unsafe { wait(epfd, events, max, timeout, mask) }
 }
 
 /// # Safety
@@ -251,9 +247,11 @@ pub unsafe extern "C" fn epoll_pwait2(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        match time(limit) {
-            Ok(limit) => wait(epfd, events, max, limit, mask),
-            Err(errno) => int(Err(errno)),
+        match table::epoll(epfd) {
+            Some(set) => {
+                int(time(limit).and_then(|limit| sets::wait(set, epfd, events, max, (limit, true), mask)))
+            }
+            None => real::epoll_pwait2(epfd, events, max, limit, mask),
         }
     }
 }

@@ -437,7 +437,7 @@ static void clones(void)
 		fcntl(fds[1], F_SETFL, O_APPEND);
 		pid_t child = i == 0 ? clone(cloned, stack + sizeof stack, SIGCHLD, &fds[1])
 			: i == 1 ? clone(cloned_and_executed, stack + sizeof stack, SIGCHLD, &fds[1])
-			: i == 2 ? clone(cloned_and_executed, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &fds[1])
+			: i == 2 ? clone(cloned_and_executed, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD, &fds[1])
 			: _Fork();
 		if (child == 0)
 			_exit(cloned(&fds[1]));

@@ -178,6 +178,9 @@ static void vectors_and_messages(void)
 	settle();
 	CHECK(recvmsg(fds[0], &r, 0) == 7 && r.msg_namelen == 0 && r.msg_flags == 0);
 	CHECK(read(fds[0], a, 0) == 0);
+	CHECK(send(fds[1], "x", 1, 0) == 1);
+	settle();
+	CHECK(recvmsg(fds[0], &r, MSG_CMSG_CLOEXEC) == 1 && r.msg_flags == MSG_CMSG_CLOEXEC);
 	close(fds[0]), close(fds[1]);
 }
 

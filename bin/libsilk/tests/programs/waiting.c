@@ -269,6 +269,18 @@ static void nonsense(void)
 	close(ep);
 }
 
+/* Who waits for the least that there is, and gets it, is told of what was there before. */
+static void at_once(void)
+{
+	struct timespec least = { 0, 1 };
+	struct epoll_event e = { .events = EPOLLIN }, got;
+	int ep = epoll_create1(0), ready = eventfd(1, EFD_NONBLOCK);
+	CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, fds[0], &e) && !epoll_ctl(ep, EPOLL_CTL_ADD, ready, &e));
+	for (int i = 0; i < 8; i++)
+		CHECK(epoll_pwait2(ep, &got, 1, &least, NULL) == 1);
+	close(ready), close(ep);
+}
+
 static volatile int handled;
 
 static void count(int s) { (void)s, handled++; }
@@ -307,6 +319,7 @@ int main(int argc, char **argv)
 	polls();
 	selects();
 	nonsense();
+	at_once();
 	pending();
 	alarms();
 	epolls();

@@ -416,6 +416,13 @@ def shutdown_while_another_thread_polls_beside_a_pipe(w):
         polling = poll_alone(end, a_pipe[0])
         attempt(end.shutdown, socket.SHUT_RDWR)
         w.result(name, outcome_of(*polling, 0.8))
+    # Whoever waits for room hears that none comes any more.
+    end = w.connected()
+    end.setblocking(False)
+    fill(end)
+    polling = poll_alone(end, a_pipe[0], select.POLLOUT)
+    attempt(end.shutdown, socket.SHUT_WR)
+    w.result("a full stream, writing", outcome_of(*polling, 0.8))
 
 
 @case
@@ -439,8 +446,8 @@ def close_while_another_thread_accepts(w):
     w.result("accept when somebody comes", outcome_of(*accepting, 1))
 
 
-def poll_alone(end, also=-1):
-    waits = struct.pack("ihhihh", end.fileno(), select.POLLIN, 0, also, select.POLLIN, 0)
+def poll_alone(end, also=-1, wanted=select.POLLIN):
+    waits = struct.pack("ihhihh", end.fileno(), wanted, 0, also, select.POLLIN, 0)
     waits = ctypes.create_string_buffer(waits)
 
     def said():

@@ -13,20 +13,6 @@ def peer_reads_all(w):
     w.peer.do("e.settimeout(3)\ntry:\n while e.recv(1 << 20): pass\nexcept TimeoutError: pass")
 
 
-def fill(end):
-    """Until a socket that does not block has no room, and what it holds stays. The peer's buffer, or Linux's on the way to it,
-    may still take some a moment later."""
-    def is_full():
-        for _ in range(20):
-            wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN")
-            time.sleep(0.005)
-        # What little is left of a window is used after a while.
-        time.sleep(0.5)
-        return not polled(end) & select.POLLOUT
-
-    wait_for(is_full)
-
-
 @case
 def empty_and_full(w):
     end = w.connected()

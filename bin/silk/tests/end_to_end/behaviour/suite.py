@@ -258,3 +258,17 @@ def run(own, there, control, first_port, only):
         except OSError as error:
             world.result("ends", "hangs" if error.errno == HANGS else name_of(error.errno))
         watch.end()
+
+
+def fill(end):
+    """Until a socket that does not block has no room, and what it holds stays. The peer's buffer, or Linux's on the way to it,
+    may still take some a moment later."""
+    def is_full():
+        for _ in range(20):
+            wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN")
+            time.sleep(0.005)
+        # What little is left of a window is used after a while.
+        time.sleep(0.5)
+        return not polled(end) & select.POLLOUT
+
+    wait_for(is_full)
