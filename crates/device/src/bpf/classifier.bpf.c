@@ -25,24 +25,29 @@ const volatile __u32 domains = 1;
 #include "discard.h"
 #include "refused.h"
 
-/* The word of a packet whose flow was found. `early`: it may be discarded. */
+/* What may be done with a packet at once. Whoever refuses says so when this is compiled. */
+#define REFUSE 1
+/* It is one datagram: of several each is judged by its own words, by whoever tells them apart. */
+#define DISCARD 2
+
+/* The word of a packet whose flow was found. */
 static __always_inline __u32 found(__u32 value, __u8 protocol, struct transport *ends, __u32 room,
 				   void *end, int early)
 {
 	if ((value & INDEX_LISTEN) == INDEX_LISTEN)
 		return hint(value >> DOMAIN_SHIFT, HINT_LISTEN);
-	if (early && protocol == IPPROTO_UDP && discarded(value, ends, room, end))
+	if (early & DISCARD && protocol == IPPROTO_UDP && discarded(value, ends, room, end))
 		return hint(value >> DOMAIN_SHIFT, HINT_DISCARD);
 	return value;
 }
 
-/* The word of a packet for the listeners of a domain. `early`: its sender may be `refused`, and there may be too many
- * such segments. */
+/* The word of a packet for the listeners of a domain. Its sender may be `refused`, and there may be too many such
+ * segments. */
 static __always_inline __u32 listens(__u32 domain, __u8 protocol, int early, int refused)
 {
-	if (early && refused)
+	if (early & REFUSE && refused)
 		return hint(domain, HINT_REFUSED);
-	if (early && protocol == IPPROTO_TCP && !is_let_in(domain & DOMAIN_MASK))
+	if (early & REFUSE && protocol == IPPROTO_TCP && !is_let_in(domain & DOMAIN_MASK))
 		return hint(domain, HINT_LIMITED);
 	return hint(domain, HINT_LISTEN);
 }
@@ -51,8 +56,7 @@ static __always_inline __u32 listens(__u32 domain, __u8 protocol, int early, int
 #include "ipv6.h"
 
 /* The metadata word of the payload of Ethernet, of this type and VLAN, that came over interface `link`; PASS
- * when it is not silk's. `len` is the payload's. `early`, known when this is compiled: what its path does not want is to be
- * discarded. */
+ * when it is not silk's. `len` is the payload's, `early` REFUSE and DISCARD, or neither. */
 static __always_inline __u32 verdict(struct settings *set, __u32 link, __u16 vid, __u16 type, int group,
 				     void *payload, __u32 len, void *end, int early)
 {
@@ -100,11 +104,11 @@ static __always_inline void count(struct counts *of, __u32 word)
 }
 
 /* Writes the word right before the frame: the known place of Scout 3.4; before it, where packets may be several,
- * how long each is, 0 for one alone: a packet for which there was no room in its ring has left its own there.
+ * how long each is (`segment`), 0 for one alone: a packet for which there was no room in its ring has left its own there.
  * A driver without metadata leaves the receiver to classify again. */
-static __always_inline int write_hint(struct xdp_md *ctx, __u32 link, __u32 word)
+static __always_inline int write_hint(struct xdp_md *ctx, __u32 link, __u32 segment, __u32 word)
 {
-	__u32 tells = in_linux >> link & 1, segment = merged(ctx, link), *place;
+	__u32 tells = in_linux >> link & 1, *place;
 
 	if (bpf_xdp_adjust_meta(ctx, tells ? -2 * (int)sizeof(*place) : -(int)sizeof(*place)))
 		return 0;
@@ -176,7 +180,7 @@ static __always_inline struct counts *taken(__u32 word)
 SEC("xdp.frags")
 int classify(struct xdp_md *ctx)
 {
-	__u32 zero = 0, link = 0, word = PASS, domain, ring;
+	__u32 zero = 0, link = 0, segment = 0, word = PASS, domain, ring;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	struct ethernet *eth = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end, *payload;
@@ -189,15 +193,18 @@ int classify(struct xdp_md *ctx)
 	if (links > 1)
 		link = link_of(ctx->ingress_ifindex);
 	payload = payload_of(eth, end, &vid, &type);
-	if (payload)
+	if (payload) {
+		segment = merged(ctx, link);
 		word = verdict(set, link, vid, type, eth->destination[0] & 1, payload,
-			       bpf_xdp_get_buff_len(ctx) - (payload - (void *)eth), end, 1);
+			       bpf_xdp_get_buff_len(ctx) - (payload - (void *)eth), end,
+			       segment ? REFUSE : REFUSE | DISCARD);
+	}
 	if (word == PASS)
 		return is_left(eth, end, link) ? XDP_PASS : XDP_DROP;
 	of = taken(word);
 	if (!of)
 		return XDP_DROP;
-	if (!write_hint(ctx, link, word))
+	if (!write_hint(ctx, link, segment, word))
 		of->no_hint++;
 	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
 	/* A domain without a ring must not land in that of the next queue's first domain, nor a queue that is not

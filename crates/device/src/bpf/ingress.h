@@ -76,7 +76,8 @@ int silk_ingress(struct __sk_buff *skb)
 		vid = skb->vlan_proto == bpf_htons(TAGGED) && payload == eth + 1 ? skb->vlan_tci & VID : 0xffff;
 	if (payload)
 		word = verdict(set, link, vid, type, eth->destination[0] & 1, payload,
-			       skb->len - (payload - (void *)eth), end, 1);
+			       skb->len - (payload - (void *)eth), end,
+			       skb->gso_size ? REFUSE : REFUSE | DISCARD);
 	if (word == PASS)
 		return is_left(eth, end, link) ? INGRESS_NEXT : INGRESS_DROP;
 	of = taken(word);

@@ -15,7 +15,7 @@ static __always_inline __u32 ports_verdict(struct settings *set, __u64 word, str
 	if (local == ADDRESSES || !owns_port(ends->destination_port, local, ip->protocol))
 		return PASS;
 	return listens(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), ip->protocol, early,
-		       early && is_refused(set, word, ip));
+		       early & REFUSE && is_refused(set, word, ip));
 }
 
 /* A datagram to a group. */
@@ -27,7 +27,7 @@ static __always_inline __u32 group_verdict(struct settings *set, __u64 word, str
 	if (local == ADDRESSES || !owns_port(ends->destination_port, local, IPPROTO_UDP))
 		return PASS;
 	return listens(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), IPPROTO_UDP, early,
-		       early && is_refused(set, word, ip));
+		       early & REFUSE && is_refused(set, word, ip));
 }
 
 /* Where the packet that an ICMP error quotes at `quote` was sent, PASS when it was none of ours. `room`

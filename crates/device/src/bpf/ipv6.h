@@ -80,7 +80,7 @@ static __always_inline __u32 ports6_verdict(struct settings *set, __u64 word, st
 		return PASS;
 	dscp = (ip->version_class << 2 | ip->class_flow >> 6) & 0x3f;
 	return listens(rule6_domain(word, ip, ends->destination_port, dscp), protocol, early,
-		       early && is_refused6(set, word, ip));
+		       early & REFUSE && is_refused6(set, word, ip));
 }
 
 /* A datagram to a group. */
@@ -93,7 +93,7 @@ static __always_inline __u32 group6_verdict(struct settings *set, __u64 word, st
 	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, IPPROTO_UDP))
 		return PASS;
 	return listens(rule6_domain(word, ip, ends->destination_port, dscp), IPPROTO_UDP, early,
-		       early && is_refused6(set, word, ip));
+		       early & REFUSE && is_refused6(set, word, ip));
 }
 
 /* Where the packet that an ICMPv6 error quotes at `quote` was sent, PASS when it was none of ours. */

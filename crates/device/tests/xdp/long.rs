@@ -1,10 +1,11 @@
 //! Packets longer than a frame: large TCP messages, datagrams that were sent or merged as one, and jumbo frames.
 
 use super::{OTHER, datagram_to, open, rig, two_domains};
-use rig::{PAYLOAD, PORT};
+use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{Mode, Options};
 use silk_device::{End, Offload, readable};
-use silk_path::classify::{Belongs, Protocol};
+use silk_path::classify::{Belongs, Filter, Flow, Found, Framed, Protocol};
+use std::net::SocketAddrV4;
 use std::time::Duration;
 
 /// A large TCP message from the left end, whose checksum and cutting are left to others.
@@ -119,6 +120,44 @@ fn datagrams_that_were_sent_in_one_call_arrive_one_by_one() {
                 "{mode:?}"
             );
             assert_eq!(device.ends[0].receive.received().malformed, 0);
+        });
+    }
+}
+
+#[test]
+fn of_datagrams_that_were_sent_in_one_call_none_is_discarded_for_another() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    // Where the sender's device cuts, each is judged alone at interrupt time; else by whoever has told them apart.
+    for (mode, arrive, discarded) in [(Mode::Native, 2, 1), (Mode::Generic, 3, 0), (Mode::Ingress, 3, 0)] {
+        rig::with_veth(move || {
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            let (local, remote) = (SocketAddrV4::new(RIGHT, PORT), SocketAddrV4::new(LEFT, 0x3039));
+            let path = Found { domain: 1, index: 4711 };
+            tables.flows.insert(&Flow { protocol: Protocol::Udp, local, remote }, path).unwrap();
+            let no_b_pictures = Filter { types: 1 << 3, ..Filter::none(Framed::Mflow) };
+            tables.discard(path, &no_b_pictures).unwrap();
+            let picture = |flags, kind, number| {
+                let mut bytes = [0; 100];
+                (bytes[0], bytes[1], bytes[2], bytes[11]) = (0x10, flags, kind, number);
+                bytes
+            };
+            // A B picture, another that asks for an advertisement, and an I picture.
+            let all = [picture(0, 3, 1), picture(4, 3, 2), picture(0, 1, 3)];
+            let (packet, mut offload) = rig::unsummed_datagram(&all.concat());
+            offload.segment = silk_device::Segment::Udp(100);
+            offload.header_len = PAYLOAD as u16;
+            left.transmit.send(&packet, [&[], &[]], offload);
+            left.transmit.flush();
+            let arrived = rig::arrivals(&mut device.ends[1], arrive);
+            let payloads: Vec<_> = arrived.iter().map(|(_, bytes)| bytes[PAYLOAD..].to_vec()).collect();
+            assert_eq!(payloads, all[3 - arrive..], "{mode:?}");
+            assert_eq!(
+                (device.counts(1).discarded, tables.discarded(path)),
+                (discarded, discarded),
+                "{mode:?}"
+            );
         });
     }
 }

@@ -152,7 +152,7 @@
 //!     Anything else: pass.
 //!
 //! 11. Early discard, of a UDP packet whose flow was found in 4 or 9 with an index that is not
-//!     INDEX_LISTEN. `entry = discards[index & 255]`, `room` of UDP's header on. The packet is
+//!     INDEX_LISTEN, and which is one datagram, not several that came as one. `entry = discards[index & 255]`, `room` of UDP's header on. The packet is
 //!     discarded when the entry's `value` is the flow's, `room >= 8 + `[`DISCARD_BYTES`], its
 //!     payload `p` is of the entry's protocol, nothing asks for it, and it is not wanted:
 //!     * MFLOW: `p[0]` is [`MFLOW_DATA`]; asked for if `p[1] & `[`MFLOW_NEEDED`]` != 0` (an
