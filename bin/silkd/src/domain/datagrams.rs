@@ -12,7 +12,6 @@ use crate::recipes::Recipe;
 use crate::say::say;
 use silk_instant::Instant;
 use silk_modules::filter::Filter;
-use silk_modules::host;
 use silk_modules::place;
 use silk_path::{Attr, Attrs, Bell, Endpoint, ModuleId, PathId, Wishes};
 use silk_stream::{Slot, status};
@@ -235,9 +234,7 @@ impl Engine {
             }
             Err(error) => {
                 say!("silkd: domain {}: no path for a datagram socket: {error}", self.domain);
-                if let Some(module) = self.core.paths.module_mut::<host::Host>() {
-                    module.withdraw();
-                }
+                self.withdraw_offer();
                 end.fail(libc::EADDRNOTAVAIL);
                 self.keep_ended(name, end);
             }

@@ -165,9 +165,7 @@ impl Engine {
             }
             return self.settle(id, now);
         }
-        if let Some(module) = self.core.paths.module_mut::<host::Host>() {
-            module.withdraw();
-        }
+        self.withdraw_offer();
         reset(&socket);
         self.core.drops.count(DropReason::HostRefused);
     }

@@ -73,6 +73,13 @@ impl Engine {
         module.map(|module| module.offer_datagrams(Box::new(LinuxDatagrams::new(linux, link)))).is_some()
     }
 
+    /// The path that a socket of Linux's was offered for is not created.
+    pub(crate) fn withdraw_offer(&mut self) {
+        if let Some(module) = self.core.paths.module_mut::<host::Host>() {
+            module.withdraw();
+        }
+    }
+
     /// What Linux's socket hears is for the datagram socket whose first path this is, too.
     pub(crate) fn hear_linux(&mut self, socket: SocketName, first: PathId, linux: &Arc<Reserved>) {
         if self.core.paths.module_mut::<host::Host>().is_none() {
@@ -166,7 +173,10 @@ impl Engine {
         }
         self.offer_datagrams(&linux);
         // Its class may have as many paths as it may.
-        let path = self.core.paths.create(top, attrs, None, now, &mut self.core.port).ok()?;
+        let Ok(path) = self.core.paths.create(top, attrs, None, now, &mut self.core.port) else {
+            self.withdraw_offer();
+            return None;
+        };
         self.admit(path, class);
         self.core.port.pair(first, path);
         let slot = self.slot_of(socket);
