@@ -27,6 +27,7 @@ mod progress;
 mod ratio;
 mod results;
 mod rights;
+mod rounds;
 mod scratch;
 mod silkd;
 mod stage;
@@ -72,24 +73,4 @@ pub fn run(bench: &Bench) -> Result<ExitCode, Trouble> {
         Bench::Flood(options) => flood::run(options),
     };
     done.map(|()| ExitCode::SUCCESS).map_err(Trouble::from)
-}
-
-/// The systems of an experiment in the order that they have in a round, counted from one: each begins another round, for what
-/// the one before left behind (warm caches, a CPU's clock) is then not always the same one's.
-fn in_turn<S: Copy>(systems: &[S], round: u32) -> impl Iterator<Item = S> {
-    let first = (round.max(1) - 1) as usize % systems.len().max(1);
-    systems[first..].iter().chain(&systems[..first]).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_system_begins_another_round() {
-        let orders: Vec<Vec<char>> =
-            (1..=4).map(|round| in_turn(&['a', 'b', 'c'], round).collect()).collect();
-        assert_eq!(orders, [['a', 'b', 'c'], ['b', 'c', 'a'], ['c', 'a', 'b'], ['a', 'b', 'c']]);
-        assert_eq!(in_turn(&[(); 0], 2).count(), 0);
-    }
 }

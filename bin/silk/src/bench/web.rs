@@ -12,13 +12,14 @@ use super::machine::{Machine, busy_before};
 use super::progress::Progress;
 use super::results::Results;
 use super::rights::{self, Rights};
+use super::rounds::{self, Measured, in_turn};
 use super::scratch::Place;
 use super::scratch::Scratch;
 use super::stage::{Queues, Stage};
 use super::system::{Serving, System};
 use super::task::Task;
 use super::watch::Watch;
-use super::{Failure, in_turn, markdown, output, page, programs, ratio, table};
+use super::{Failure, markdown, output, page, programs, ratio, table};
 use clap::builder::RangedU64ValueParser;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -114,7 +115,7 @@ fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     let watch = Watch::on_signals();
     let busy = busy_before("silk bench web", &watch)?;
     let awake = Awake::hold();
-    let Measured { cells, incomplete } = plan.measure(&watch)?;
+    let Measured { all: cells, incomplete } = plan.measure(&watch)?;
     let machine = Machine::describe(busy, awake.is_some());
     Ok(Results { machine, ratios: ratio::ratios(&cells), cells, incomplete })
 }
@@ -202,38 +203,23 @@ impl Plan {
         })
     }
 
-    /// Measures every system in every round. A system that fails is left for that round and named; only
-    /// an interruption ends everything.
-    fn measure(&self, watch: &Watch) -> Result<Measured, Failure> {
+    /// Measures every system in every round. A system that fails is left for that round and named.
+    fn measure(&self, watch: &Watch) -> Result<Measured<Cell>, Failure> {
         let scratch = Scratch::new(&self.sizes, self.evidence.clone())?;
         let in_round: usize = self.systems.iter().map(|system| self.cells(*system).len()).sum();
         let progress = Progress::new(in_round as u64 * u64::from(self.rounds));
-        let refused = self.refused.iter().map(|system| format!("{}: it needs root", system.name()));
-        let mut measured = Measured { cells: Vec::new(), incomplete: refused.collect() };
         let tries = std::cell::Cell::new(TRIES);
-        for round in 1..=self.rounds {
-            for system in in_turn(&self.systems, round) {
-                let turn = Turn { system, round, plan: self, progress: &progress, tries: &tries };
-                match turn.take(&scratch, watch, &mut measured.cells) {
-                    Err(Failure::Interrupted) => return Err(Failure::Interrupted),
-                    Err(failure) => {
-                        // What an interruption made fail is no result.
-                        watch.check()?;
-                        measured.incomplete.push(format!("{turn}: {failure}"));
-                    }
-                    Ok(()) => {}
-                }
-            }
-        }
+        let turns = |round| {
+            let turn = |system| Turn { system, round, plan: self, progress: &progress, tries: &tries };
+            in_turn(&self.systems, round).map(turn).collect()
+        };
+        let take = |turn: &Turn<'_>, cells: &mut Vec<Cell>| turn.take(&scratch, watch, cells);
+        let mut measured = rounds::take(self.rounds, watch, turns, take)?;
         progress.ends();
+        let refused = self.refused.iter().map(|system| format!("{}: it needs root", system.name()));
+        measured.incomplete.extend(refused);
         Ok(measured)
     }
-}
-
-/// What was measured, and what could not be.
-struct Measured {
-    cells: Vec<Cell>,
-    incomplete: Vec<String>,
 }
 
 /// One system's turn in one round, on hosts of its own.

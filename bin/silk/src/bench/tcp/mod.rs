@@ -21,10 +21,11 @@ use super::awake::Awake;
 use super::machine::{Machine, busy_before};
 use super::progress::Progress;
 use super::rights::Rights;
+use super::rounds::{self, Measured, in_turn};
 use super::scratch::Place;
 use super::scratch::Scratch;
 use super::watch::Watch;
-use super::{Failure, in_turn, output, programs};
+use super::{Failure, output, programs};
 use clap::builder::RangedU64ValueParser;
 use link::Link;
 use measurement::Measurement;
@@ -102,7 +103,7 @@ fn measure(options: &Options) -> Result<Results, Failure> {
     let watch = Watch::on_signals();
     let busy = busy_before("silk bench tcp", &watch)?;
     let awake = Awake::hold();
-    let (measurements, incomplete) = plan.measure(&watch)?;
+    let Measured { all: measurements, incomplete } = plan.measure(&watch)?;
     let machine = Machine::describe(busy, awake.is_some());
     let comparisons = compare::comparisons(&measurements);
     Ok(Results { machine, seed: plan.seed, measurements, comparisons, incomplete })
@@ -169,28 +170,19 @@ impl Plan {
         turns
     }
 
-    /// Takes every turn in every round. One that fails is named and not counted; only an interruption ends
-    /// everything.
-    fn measure(&self, watch: &Watch) -> Result<(Vec<Measurement>, Vec<String>), Failure> {
+    /// Takes every turn in every round. One that fails is named and not counted.
+    fn measure(&self, watch: &Watch) -> Result<Measured<Measurement>, Failure> {
         let scratch = Scratch::new(&[], self.evidence.clone())?;
         let progress = Progress::new(self.turns(1).len() as u64 * u64::from(self.rounds));
-        let (mut measurements, mut incomplete) = (Vec::new(), Vec::new());
-        for round in 1..=self.rounds {
-            for turn in self.turns(round) {
-                progress.says(turn.to_string());
-                match turn.take(&scratch, watch) {
-                    Err(Failure::Interrupted) => return Err(Failure::Interrupted),
-                    Err(failure) => {
-                        // What an interruption made fail is no result.
-                        watch.check()?;
-                        incomplete.push(format!("{turn}: {failure}"));
-                    }
-                    Ok(seen) => measurements.extend(seen),
-                }
-                progress.step();
-            }
-        }
+        let take = |turn: &Turn, all: &mut Vec<Measurement>| {
+            progress.says(turn.to_string());
+            let seen = turn.take(&scratch, watch);
+            progress.step();
+            all.extend(seen?);
+            Ok::<_, Failure>(())
+        };
+        let measured = rounds::take(self.rounds, watch, |round| self.turns(round), take)?;
         progress.ends();
-        Ok((measurements, incomplete))
+        Ok(measured)
     }
 }
