@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Default))]
 pub struct Cell {
     /// Its name in options and tables, such as `silk-equal`.
     pub system: String,

@@ -213,24 +213,13 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_has_no_bar() {
-        use crate::bench::counters::CpuShares;
-        use crate::bench::load::Micros;
         let cell = |system: &str, kb| Cell {
             system: system.into(),
             kb,
             clients: 96,
             round: 1,
-            preferred_us: Micros::default(),
-            preferred_rps: 0.0,
-            preferred_requests: 0,
             standard_rps: 1000.0,
-            standard_rps_beside: 0.0,
-            failed: 0,
-            flood_pps: None,
-            unblock_us: None,
-            cpu: CpuShares::default(),
-            cpu_alone: None,
-            again: 0,
+            ..Cell::default()
         };
         let bars = |cells: &[Cell]| throughput(cells).unwrap().matches("<rect").count();
         let all = [cell("linux", 1), cell("linux", 50), cell("silk-queues", 1), cell("silk-queues", 50)];

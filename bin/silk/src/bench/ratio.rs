@@ -270,7 +270,6 @@ impl Measure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counters::CpuShares;
     use super::super::load::Micros;
     use super::*;
 
@@ -282,15 +281,9 @@ mod tests {
             round,
             preferred_us: Micros { mean, p50: mean, p99: 2.0 * mean, max: 3.0 * mean },
             preferred_rps: 1e6 / mean,
-            preferred_requests: 0,
             standard_rps: standard,
             standard_rps_beside: standard,
-            failed: 0,
-            flood_pps: None,
-            unblock_us: None,
-            cpu: CpuShares::default(),
-            cpu_alone: None,
-            again: 0,
+            ..Cell::default()
         }
     }
 

@@ -151,7 +151,6 @@ pub fn aligned(rows: &[Vec<String>], left: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counters::CpuShares;
     use super::super::load::Micros;
     use super::super::ratio::Measure;
     use super::*;
@@ -169,16 +168,9 @@ mod tests {
                 max: 1000.0 * f64::from(round),
                 ..Micros::default()
             },
-            preferred_rps: 0.0,
-            preferred_requests: 0,
             standard_rps: 500.0 + failed as f64,
-            standard_rps_beside: 0.0,
             failed,
-            flood_pps: None,
-            unblock_us: None,
-            cpu: CpuShares::default(),
-            cpu_alone: None,
-            again: 0,
+            ..Cell::default()
         };
         let row = |cells: &[Cell]| figures(cells, 96)[1].clone();
         let both = row(&[cell(96, 1, 0), cell(96, 2, 7)]);

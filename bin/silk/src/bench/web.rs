@@ -63,7 +63,8 @@ pub struct Options {
     /// Put the tables into this Markdown document, between its two marks
     #[arg(long, value_name = "FILE")]
     into: Vec<PathBuf>,
-    /// Measure nothing: show the results of an earlier run, from its JSON file
+    /// Measure nothing: show the results of an earlier run, from its JSON file; of the sizes, clients and systems that are
+    /// named, or all
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     show: Option<PathBuf>,
 }
@@ -84,7 +85,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         return Err(rights::enter_user_namespace());
     }
     let results = match &options.show {
-        Some(file) => read_json(file)?,
+        Some(file) => read_json(file, options)?,
         None => measure(options, rights)?,
     };
     output::print(&format!("{}\n", table::tables(&results)))?;
@@ -120,10 +121,31 @@ fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     Ok(Results { machine, ratios: ratio::ratios(&cells), cells, incomplete })
 }
 
-/// Reads an earlier run. Its ratios are computed anew: they follow from the cells.
-fn read_json(file: &Path) -> Result<Results, Failure> {
-    let results: Results = output::read_json(file, "silk bench web")?;
-    Ok(Results { ratios: ratio::ratios(&results.cells), ..results })
+/// Reads what is asked for of an earlier run. Its ratios are computed anew: they follow from the cells.
+fn read_json(file: &Path, options: &Options) -> Result<Results, Failure> {
+    let Results { machine, mut cells, incomplete, .. } = output::read_json(file, "silk bench web")?;
+    cells.retain(|cell| options.asks_for(cell));
+    Ok(Results { machine, ratios: ratio::ratios(&cells), cells, incomplete })
+}
+
+/// File sizes of a short run, in KB.
+const BRIEF_SIZES: [u32; 3] = [1, 50, 500];
+/// Standard clients of a short run.
+const BRIEF_CLIENTS: [u32; 2] = [0, 96];
+
+impl Options {
+    /// Whether a cell of an earlier run is one of those that are named, or of a short run's.
+    fn asks_for(&self, cell: &Cell) -> bool {
+        let brief = |all: &'static [u32]| if self.quick { all } else { &[] };
+        let asked = |given: &[u32], brief: &[u32], one| {
+            let named = if given.is_empty() { brief } else { given };
+            named.is_empty() || named.contains(&one)
+        };
+        let systems = if self.systems.is_empty() && self.quick { &System::QUICK } else { &self.systems[..] };
+        asked(&self.sizes, brief(&BRIEF_SIZES), cell.kb)
+            && asked(&self.clients, brief(&BRIEF_CLIENTS), cell.clients)
+            && (systems.is_empty() || systems.iter().any(|system| system.name() == cell.system))
+    }
 }
 
 /// The options with their defaults filled in.
@@ -155,10 +177,10 @@ impl Plan {
         };
         // From the smallest on: what is about packets and not about bytes is measured with the first.
         let sizes: BTreeSet<u32> =
-            or(&options.sizes, &[1, 50, 500], &[1, 16, 50, 100, 250, 500]).into_iter().collect();
+            or(&options.sizes, &BRIEF_SIZES, &[1, 16, 50, 100, 250, 500]).into_iter().collect();
         Self {
             sizes: sizes.into_iter().collect(),
-            clients: or(&options.clients, &[0, 96], &[0, 1, 16, 32, 64, 96]),
+            clients: or(&options.clients, &BRIEF_CLIENTS, &[0, 1, 16, 32, 64, 96]),
             rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 3 }),
             systems: systems.iter().copied().filter(|system| system.is_allowed(rights)).collect(),
             seconds: options.seconds.unwrap_or(if options.quick { 1 } else { 2 }),
@@ -314,6 +336,29 @@ mod tests {
         let root = plan(&arguments, Rights::Root);
         assert_eq!((root.systems.len(), root.refused.len()), (3, 0));
         assert!(plan(&[], Rights::UserNamespace).refused.is_empty(), "nobody asked for them by name");
+    }
+
+    #[test]
+    fn of_an_earlier_run_what_is_named_is_shown() {
+        let cell = |system: System, kb, clients| {
+            let system = system.name().to_owned();
+            Cell { system, kb, clients, ..Cell::default() }
+        };
+        let all = [
+            cell(System::Linux, 1, 96),
+            cell(System::SilkExtended, 16, 96),
+            cell(System::SilkBatched, 1, 0),
+            cell(System::SilkExtended, 50, 16),
+        ];
+        let shown = |arguments: &[&str]| {
+            let words = ["web", "--show", "F"].iter().chain(arguments);
+            let options = Line::parse_from(words).options;
+            all.each_ref().map(|cell| options.asks_for(cell))
+        };
+        assert_eq!(shown(&[]), [true; 4]);
+        assert_eq!(shown(&["--quick"]), [true, false, false, false]);
+        assert_eq!(shown(&["--quick", "--sizes", "16,50"]), [false, true, false, false]);
+        assert_eq!(shown(&["--systems", "silk-batched,silk-extended"]), [false, true, true, true]);
     }
 
     #[test]
