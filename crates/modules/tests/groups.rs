@@ -114,7 +114,13 @@ fn query6_to(link: [u8; 6], destination: Ipv6Addr, source: Ipv6Addr) -> Vec<u8> 
     let mut message = vec![130, 0, 0, 0, 3, 0xe8, 0, 0];
     message.extend([0; 16]);
     message.extend([2, 125, 0, 0]);
-    icmpv6::seal(checksum::pseudo6(source, destination, ipv6::ICMP, 28), &mut message);
+    mld_frame(link, destination, source, message)
+}
+
+/// A frame with this message, whose checksum is still to be made, behind a router alert.
+fn mld_frame(link: [u8; 6], destination: Ipv6Addr, source: Ipv6Addr, mut message: Vec<u8>) -> Vec<u8> {
+    let len = message.len() as u16;
+    icmpv6::seal(checksum::pseudo6(source, destination, ipv6::ICMP, len), &mut message);
     let mut frame = vec![0; eth::HEADER + ipv6::HEADER];
     frame[..6].copy_from_slice(&link);
     frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 0x86, 0xdd]);
@@ -123,7 +129,7 @@ fn query6_to(link: [u8; 6], destination: Ipv6Addr, source: Ipv6Addr) -> Vec<u8> 
         hop_limit: 1,
         source,
         destination,
-        payload_len: 36,
+        payload_len: mld::ALERT.len() as u16 + len,
         ..ipv6::Emit::default()
     };
     header.emit(&mut frame[eth::HEADER..]);
@@ -305,21 +311,7 @@ fn old_query() -> Vec<u8> {
 fn old_query6() -> Vec<u8> {
     let mut message = vec![130, 0, 0, 0, 3, 0xe8, 0, 0];
     message.extend([0; 16]);
-    icmpv6::seal(checksum::pseudo6(ROUTER6, mld::ALL_NODES, ipv6::ICMP, 24), &mut message);
-    let mut frame = query6(ROUTER6)[..eth::HEADER].to_vec();
-    frame.resize(eth::HEADER + ipv6::HEADER, 0);
-    let header = ipv6::Emit {
-        next_header: 0,
-        hop_limit: 1,
-        source: ROUTER6,
-        destination: mld::ALL_NODES,
-        payload_len: 32,
-        ..ipv6::Emit::default()
-    };
-    header.emit(&mut frame[eth::HEADER..]);
-    frame.extend(mld::ALERT);
-    frame.extend(message);
-    frame
+    mld_frame([0x33, 0x33, 0, 0, 0, 1], mld::ALL_NODES, ROUTER6, message)
 }
 
 // RFC 3376 §7.2.1, RFC 3810 §8.2.1.

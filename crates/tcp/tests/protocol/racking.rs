@@ -32,6 +32,18 @@ fn nine_outstanding() -> Solo {
     solo
 }
 
+/// The last of them was sent again as a probe and acknowledged; and the window before.
+fn probed() -> (Solo, u32) {
+    let mut solo = nine_outstanding();
+    solo.arrive(ack(segment(9))).unwrap();
+    let cwnd = solo.connection.info().cwnd;
+    solo.next_timeout();
+    assert_eq!(solo.text_sent(), [(segment(9), 1_000)]);
+    solo.after(ROUND_TRIP);
+    solo.arrive(ack(segment(10))).unwrap();
+    (solo, cwnd)
+}
+
 // RFC 8985 §6.2.
 #[test]
 fn a_gap_is_repaired_after_a_quarter_of_a_round_trip() {
@@ -154,13 +166,7 @@ fn a_probe_shows_what_was_lost_before_it() {
 // RFC 8985 §7.4.2.
 #[test]
 fn a_loss_that_the_probe_itself_repaired_still_halves_the_window() {
-    let mut solo = nine_outstanding();
-    solo.arrive(ack(segment(9))).unwrap();
-    let cwnd = solo.connection.info().cwnd;
-    solo.next_timeout();
-    assert_eq!(solo.text_sent(), [(segment(9), 1_000)]);
-    solo.after(ROUND_TRIP);
-    solo.arrive(ack(segment(10))).unwrap();
+    let (mut solo, cwnd) = probed();
     assert_eq!(solo.connection.info().cwnd, cwnd);
     // No D-SACK came after it, so the first transmission had not arrived.
     solo.write(1_000);
@@ -300,13 +306,7 @@ fn text_that_trickles_puts_the_probe_off_no_longer_than_the_time_out() {
 // RFC 8985 §7.4.2.
 #[test]
 fn text_of_the_peer_does_not_say_that_a_probe_was_not_needed() {
-    let mut solo = nine_outstanding();
-    solo.arrive(ack(segment(9))).unwrap();
-    let cwnd = solo.connection.info().cwnd;
-    solo.next_timeout();
-    assert_eq!(solo.text_sent(), [(segment(9), 1_000)]);
-    solo.after(ROUND_TRIP);
-    solo.arrive(ack(segment(10))).unwrap();
+    let (mut solo, cwnd) = probed();
     solo.arrive(Segment { ack: SeqNumber::new(segment(10)), ..text(THEIRS, b"x") }).unwrap();
     solo.write(1_000);
     solo.sent();
