@@ -3,7 +3,7 @@
 //! sender. It must never answer an error with an error, nor send errors without a limit.
 //!
 //! # Configuration
-//! `errors` — errors we send in a second, at most; default 1000.
+//! `errors` — errors we send in a second, at most, those that IP sends of fragments among them; default 1000.
 //! `redirects` — what routers say of better first hops is passed on ([`Request::Redirected`]); default: as the device is
 //! configured.
 //!
@@ -73,6 +73,11 @@ impl Icmp {
         Self { redirects: heeds, ..self }
     }
 
+    /// Whether one more error may be sent now, which then counts.
+    pub(crate) fn may_tell(&mut self, now: Instant) -> bool {
+        self.limit.take(now)
+    }
+
     /// The path to send errors on, where there is one.
     pub fn path(&self) -> Option<PathId> {
         self.path
@@ -99,7 +104,7 @@ impl Icmp {
             || packet.header.fragment_offset() > 0
             || (why == Unreachable::Port && !is_sound(&packet, checksum))
             || (packet.header.protocol == ipv4::ICMP && !matches!(packet.payload.first(), Some(0 | 8)));
-        if silent || !self.limit.take(now) {
+        if silent || !self.may_tell(now) {
             return None;
         }
         let quoted = (packet.header.header_len() + icmp::QUOTE).min(packet.header.total_len());

@@ -582,6 +582,32 @@ fn what_was_given_up_is_quoted_as_it_came() {
     assert_eq!(&error.payload[8..], &bytes[..24 + 8]);
 }
 
+#[test]
+fn that_datagrams_were_given_up_is_told_no_oftener_than_icmp_may_send_errors() {
+    for (errors, expected) in [(0, 0), (1000, 50)] {
+        let mut spec = rig::graph();
+        let icmp_module = spec.modules.iter_mut().find(|module| module.kind == "icmp").unwrap();
+        icmp_module.parameters.push(("errors".into(), Value::Number(errors)));
+        let mut host = Host::with(1, Options { graph: spec, ..Options::default() });
+        let now = host.world.now;
+        let arp = host.paths.module_mut::<Arp>().unwrap();
+        arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
+        for id in 0..60 {
+            host.arrive(&frame(1, 9, eth::IPV4, &fragment(id, 0, 0, true, &[5; 64])));
+        }
+        host.sent();
+        host.advance(Duration::from_secs(30));
+        let told = host.sent().into_iter().filter(|frame| frame[12..14] == eth::IPV4.to_be_bytes());
+        let told = told.count() as u32;
+        let fragments = path_of(&host, "ip");
+        let [given_up, beyond] =
+            [DropReason::IpFragmentTimeout, DropReason::IcmpRate].map(|reason| host.drops(fragments, reason));
+        assert_eq!((told, given_up, beyond), (expected, 60, 60 - expected));
+        let refused = host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &DATAGRAM), Unreachable::Port);
+        assert!(!refused, "all errors together");
+    }
+}
+
 // RFC 3168 §5.3.
 #[test]
 fn a_mark_on_any_fragment_is_one_on_the_datagram_and_a_contradiction_spoils_it() {

@@ -121,6 +121,14 @@ impl<'e> Cx<'_, 'e> {
         Some((self.env.modules.module_mut(id)?, self.env.port))
     }
 
+    /// The first module linked to service `service` of the running stage's module that is a `T`.
+    pub fn linked_to<T: Module>(&mut self, service: u8) -> Option<&mut T> {
+        let modules = &mut *self.env.modules;
+        let is_one = |id: &ModuleId| modules.module(*id).is_some_and(|module| (module as &dyn Any).is::<T>());
+        let id = modules.peers(self.module, service).iter().map(|peer| peer.module).find(is_one)?;
+        modules.of_mut(id)
+    }
+
     /// The id of the first module linked to service `service` of the running stage's module.
     pub fn linked_id(&self, service: u8) -> Option<ModuleId> {
         Some(self.env.modules.peers(self.module, service).first()?.module)

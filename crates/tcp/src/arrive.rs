@@ -179,8 +179,7 @@ impl Connection {
         let why = match self.state {
             // The active side of a simultaneous open is told as one whose SYN was refused.
             State::SynReceived => Progress::REFUSED,
-            // Everything was said on both sides; nobody needs to hear of an error.
-            State::Closing | State::LastAck => Progress::NONE,
+            // Also where both have ended: whether what we said last has arrived nobody knows.
             _ => Progress::RESET,
         };
         Ok(self.finish(why))

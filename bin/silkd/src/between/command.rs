@@ -19,6 +19,7 @@ use silk_path::classify::Refused;
 use silk_path::{Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, wake};
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -300,6 +301,9 @@ pub enum Command {
         /// Which report it is for.
         round: u64,
     },
+    /// Let go of this when all that was ordered before is done, and what those who are gone by now have left is
+    /// closed.
+    Mark(Arc<Obeyed>),
     /// The daemon ends: reset everything, then return.
     Stop,
 }
@@ -309,6 +313,8 @@ pub struct Orders {
     queue: Sender<Command>,
     event: Arc<OwnedFd>,
     watch: Watch,
+    /// How many the control thread has given.
+    given: Cell<u64>,
 }
 
 impl Orders {
@@ -316,7 +322,7 @@ impl Orders {
     /// sleeps on, and `watch` what families are added to.
     pub fn new(event: Arc<OwnedFd>, watch: Watch) -> (Self, Receiver<Command>) {
         let (queue, orders) = mail();
-        (Self { queue, event, watch }, orders)
+        (Self { queue, event, watch, given: Cell::new(0) }, orders)
     }
 
     /// Gives an order and wakes the executor.
@@ -324,7 +330,7 @@ impl Orders {
     /// # Errors
     /// The executor has ended.
     pub fn give(&self, command: Command) -> Result<(), Undelivered<Command>> {
-        self.queue.send(command)?;
+        self.leave(command)?;
         wake::notify(self.event.as_fd());
         Ok(())
     }
@@ -334,7 +340,14 @@ impl Orders {
     /// # Errors
     /// The executor has ended.
     pub fn leave(&self, command: Command) -> Result<(), Undelivered<Command>> {
-        self.queue.send(command)
+        self.queue.send(command)?;
+        self.given.set(self.given.get() + 1);
+        Ok(())
+    }
+
+    /// How many orders were given by this way.
+    pub fn given(&self) -> u64 {
+        self.given.get()
     }
 
     /// Its queue, for other executors.

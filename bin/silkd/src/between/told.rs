@@ -108,6 +108,11 @@ pub enum Told {
         /// The program's family.
         family: FamilyIndex,
     },
+    /// Every executor has obeyed what it was ordered for a family before a mark (`Command::Mark`).
+    CaughtUp {
+        /// The family.
+        family: FamilyIndex,
+    },
     /// A router on a link of silk's own does not answer one of the domains.
     RouterLost(Ipv6Addr),
     /// A router said, and it is believed, that packets to a destination are better given to another first hop.

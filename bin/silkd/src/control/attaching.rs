@@ -24,7 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-/// Families that there may be. Each has an arena in the daemon's addresses, and every executor looks after it.
+/// Families that there may be, with those that are gone and that executors have not let go of. Each has an arena
+/// in the daemon's addresses, and every executor looks after it.
 const FAMILIES: usize = 8192;
 /// Of these, such as one user may have that is not root.
 const OF_A_USER: usize = 512;
@@ -32,8 +33,12 @@ const OF_A_USER: usize = 512;
 impl Server {
     /// Whether a program of this user may have a family of its own.
     fn may_found(&self, user: Option<u32>, program: &str) -> Result<(), Refusal> {
-        let of_him = || self.families.values().filter(|family| family.user == user).count();
-        let (too_many, whose) = if self.families.len() >= FAMILIES {
+        let leaving = || self.departed.values().filter(|departed| departed.is_unanswered());
+        let of_him = || {
+            let are_there = self.families.values().filter(|family| family.user == user).count();
+            are_there + leaving().filter(|departed| departed.user() == user).count()
+        };
+        let (too_many, whose) = if self.families.len() + leaving().count() >= FAMILIES {
             (FAMILIES, "in all")
         } else if user != Some(0) && of_him() >= OF_A_USER {
             (OF_A_USER, "of this user")
@@ -272,6 +277,15 @@ impl Server {
         peer.line.end();
         self.closing.close(peer.line.into_descriptor());
         let Some((index, member)) = peer.member else { return };
+        self.for_family(index, |server| server.lose(index, member));
+        if self.families.get(&index).is_some_and(Family::is_deserted) {
+            self.take_leave(index);
+            self.tell_all(|| Command::FamilyGone { family: index });
+        }
+    }
+
+    /// A member of a family is gone.
+    fn lose(&mut self, index: u32, member: Member) {
         let Some(family) = self.families.get_mut(&index) else { return };
         match member {
             Member::Founder => family.founders -= 1,
@@ -288,10 +302,6 @@ impl Server {
                     self.tell_all(|| Command::ProcessGone { family: index, process, died });
                 }
             }
-        }
-        if self.families.get(&index).is_some_and(Family::is_deserted) {
-            self.take_leave(index);
-            self.tell_all(|| Command::FamilyGone { family: index });
         }
     }
 }
@@ -327,7 +337,7 @@ pub(crate) fn show_networks(settings: &Settings, usual: &Usual) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::server::tests::server;
+    use crate::control::server::tests::{server, with_executor};
 
     #[test]
     fn a_user_has_only_so_many_families_and_others_still_find_room() {
@@ -348,5 +358,24 @@ mod tests {
         );
         server.families.values_mut().for_each(|family| family.user = Some(0));
         assert!(server.may_found(Some(0), "root's").is_ok());
+    }
+
+    #[test]
+    fn a_family_that_is_gone_counts_until_the_executors_have_let_go_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut server, _executor) = with_executor(folder.path());
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        for index in 0..OF_A_USER as u32 {
+            let mut family = Family::new(index, random_token(), arena.clone(), "his".into());
+            family.user = Some(1000);
+            server.families.insert(index, family);
+            server.take_leave(index);
+        }
+        assert!(server.families.is_empty());
+        assert!(server.may_found(Some(1000), "his").is_err() && server.may_found(Some(1001), "hers").is_ok());
+        server.family_ended(7, Vec::new());
+        assert!(server.may_found(Some(1000), "his").is_ok());
+        (0..OF_A_USER as u32).for_each(|index| server.family_ended(index, Vec::new()));
+        assert!(server.departed.is_empty());
     }
 }

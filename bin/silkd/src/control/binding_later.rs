@@ -66,7 +66,8 @@ impl Server {
             if !self.peers.contains_key(&peer) {
                 continue;
             }
-            if let Some(reply) = self.serve(peer, family, process, request, &mut Vec::new()) {
+            let bind = |server: &mut Self| server.serve(peer, family, process, request, &mut Vec::new());
+            if let Some(reply) = self.for_family(family, bind) {
                 self.reply(peer, &reply, &[]);
             }
         }

@@ -1,5 +1,6 @@
-//! The ports of families that are gone while connections of theirs go on: to a peer that has not closed yet, or
-//! has not heard of the end. Whoever connected from such a port to the same peer would meet them there.
+//! Families that are gone, until the executors have let go of them, and the ports of those whose connections go
+//! on: to a peer that has not closed yet, or has not heard of the end. Whoever connected from such a port to the
+//! same peer would meet them there.
 
 use crate::control::ports::Held;
 use silk_control::SlotNumber;
@@ -8,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The connections that a family has left, by their slots.
 #[derive(Debug, Default)]
 pub struct Departed {
+    /// Whose it was, where that is known.
+    user: Option<u32>,
     held: BTreeMap<SlotNumber, Held>,
     /// Those that an executor still has a path of.
     going_on: BTreeSet<SlotNumber>,
@@ -16,9 +19,19 @@ pub struct Departed {
 }
 
 impl Departed {
-    /// None yet, of a family that so many executors are to speak of.
-    pub fn new(executors: usize) -> Self {
-        Self { unanswered: executors, ..Self::default() }
+    /// None yet, of a family of this user that so many executors are to speak of.
+    pub fn new(executors: usize, user: Option<u32>) -> Self {
+        Self { unanswered: executors, user, ..Self::default() }
+    }
+
+    /// The user whose it was.
+    pub fn user(&self) -> Option<u32> {
+        self.user
+    }
+
+    /// Whether an executor has not let go of the family yet.
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered > 0
     }
 
     /// A connection that may go on, and the port that it has.
@@ -31,9 +44,9 @@ impl Departed {
         self.held.remove(&slot)
     }
 
-    /// Whether none goes on.
+    /// Whether none goes on, and every executor has let go of the family.
     pub fn is_over(&self) -> bool {
-        self.held.is_empty()
+        self.held.is_empty() && !self.is_unanswered()
     }
 
     /// An executor has said which connections of the family go on. Answers the ports that nobody needs any more.
@@ -59,10 +72,11 @@ mod tests {
     #[test]
     fn a_port_is_free_when_no_executor_has_its_connection() {
         let held = |port| Held::at(Kind::Stream, IpAddr::from([10, 0, 0, 1]), port);
-        let mut departed = Departed::new(2);
+        let mut departed = Departed::new(2, None);
         (1..=3).for_each(|slot| departed.add(slot, held(slot as u16)));
         assert_eq!(departed.answered(vec![2]), []);
+        assert!(!Departed::new(1, None).is_over(), "it has left nothing, and an executor has not said so");
         assert_eq!(departed.answered(vec![]), [held(1), held(3)]);
-        assert_eq!(departed.held.into_keys().collect::<Vec<_>>(), [2]);
+        assert_eq!((departed.end(2), departed.is_over()), (Some(held(2)), true));
     }
 }

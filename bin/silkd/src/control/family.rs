@@ -14,6 +14,7 @@ use crate::control::files::Places;
 use crate::control::lanes::Lanes;
 use crate::control::ports::Held;
 use crate::control::spares::{Book, Habit};
+use crate::control::unobeyed::Unobeyed;
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;
 use silk_stream::{Arena, BELLS, LISTENERS, OWNER_QUEUED, Pool, THREADS};
@@ -59,6 +60,8 @@ pub struct Family {
     pub files: Places,
     /// Its event sets are rung: none has let an executor wait.
     pub bells_ring: bool,
+    /// What the executors were ordered for it.
+    pub unobeyed: Unobeyed,
     /// At most so often is a socket of it held, but for the first time each.
     holdings: usize,
     next_process: ProcessNumber,
@@ -72,6 +75,8 @@ pub struct Family {
 pub struct Process {
     /// Its kernel id, once known.
     pub pid: Option<u32>,
+    /// Its real user when it asked for something last.
+    pub user: Option<u32>,
     /// The thread records it has been given.
     pub threads: Vec<u32>,
     /// The event sets it has made.
@@ -159,6 +164,7 @@ impl Family {
             spares: Book::default(),
             files: Places::default(),
             bells_ring: true,
+            unobeyed: Unobeyed::default(),
             holdings: 0,
             next_process: 1,
             threads: Numbers::new(THREADS),

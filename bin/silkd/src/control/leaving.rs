@@ -10,8 +10,9 @@ impl Server {
     /// A family is gone. The ports that its programs chose are free; those that were chosen for them are once
     /// no executor has a path of them.
     pub(crate) fn take_leave(&mut self, family: FamilyIndex) {
-        let mut departed = Departed::new(self.orders.len());
-        for (slot, socket) in self.families.remove(&family).into_iter().flat_map(|known| known.sockets) {
+        let Some(known) = self.families.remove(&family) else { return };
+        let mut departed = Departed::new(self.orders.len(), known.user);
+        for (slot, socket) in known.sockets {
             match socket.held.filter(|held| held.peer.is_some()) {
                 Some(held) if matches!(socket.state, State::Served { .. }) => {
                     departed.add(slot, held);

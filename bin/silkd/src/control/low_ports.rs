@@ -4,9 +4,12 @@
 //!
 //! It looks at the process that has asked, which may have executed another program since, whose file gives it rights. Such a program is
 //! none of silk's, since the C library's loader does not preload for it; so rights that come so do not count.
+//! Nor do those of a process whose user is not the one that the kernel wrote beside what was asked: it has
+//! made itself root since, or is another process, which has got the number.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::str::SplitWhitespace;
 
 /// What the kernel calls the capability.
 const NET_BIND_SERVICE: u32 = 10;
@@ -14,9 +17,10 @@ const NET_BIND_SERVICE: u32 = 10;
 /// In the vector that the kernel gives a program (`AT_SECURE`, getauxval(3)): whether its file has changed its rights.
 const SECURE: u64 = 23;
 
-/// Whether the process with this kernel id may bind `port`; one that is not known may bind what everybody may.
-pub fn may_bind(pid: Option<u32>, port: u16) -> bool {
-    port == 0 || port >= first() || pid.is_some_and(has_right)
+/// Whether a process may bind `port`: its kernel id, and its real user when it asked. One that is not known
+/// may bind what everybody may.
+pub fn may_bind(who: Option<(u32, u32)>, port: u16) -> bool {
+    port == 0 || port >= first() || who.is_some_and(|(pid, user)| has_right(pid, user))
 }
 
 /// The first port that is everybody's, where the daemon is.
@@ -25,13 +29,22 @@ fn first() -> u16 {
     said.ok().and_then(|port| port.trim().parse().ok()).unwrap_or(1024)
 }
 
-/// Whether a process has the capability, not by the file of its program, and is of the daemon's user namespace, which it must hold in.
-fn has_right(pid: u32) -> bool {
-    let status = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+/// Whether a process has the capability, not by the file of its program, is this user's still, and is of the
+/// daemon's user namespace, which it must hold in.
+fn has_right(pid: u32, user: u32) -> bool {
+    // Of another user's there is nothing to be seen.
+    let status = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok();
+        status.filter(|status| is_of(user, status)).unwrap_or_default()
+    };
     let is_plain = || match fs::read(format!("/proc/{pid}/auxv")) {
         Ok(vector) => is_plain(&vector),
-        // A process with more rights than the daemon has is not to be looked into. A file that gives so many is mostly root's.
-        Err(_) => acts_for_itself(&status()),
+        // A daemon with few rights may not look into what is another user's, or has more. A file that gives
+        // some makes who executes it root, mostly.
+        Err(_) => {
+            let status = status();
+            acts_for_itself(&status) && is_capable(&status)
+        }
     };
     // It may execute something else between two looks: what it is in the middle counts only if it is capable on both sides.
     is_capable(&status()) && is_of_our_namespace(pid) && is_plain() && is_capable(&status())
@@ -54,11 +67,23 @@ fn is_of_our_namespace(pid: u32) -> bool {
     }
 }
 
-/// Whether a process's user is the one that it acts as, by its status: not in a program that acts as the owner of its file.
+/// A process's users by its status (proc(5)): its own, the one that it acts as, the one that it may act as
+/// again, and the one that it has for files.
+fn users(status: &str) -> SplitWhitespace<'_> {
+    status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default().split_whitespace()
+}
+
+/// Whether a process's own user is this one, whoever it acts as.
+fn is_of(user: u32, status: &str) -> bool {
+    users(status).next().is_some_and(|own| own.parse::<u32>() == Ok(user))
+}
+
+/// Whether a process acts as its own user, and may act as no other: not in a program that acts as the owner
+/// of its file, be it now and then.
 fn acts_for_itself(status: &str) -> bool {
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
-    let mut users = users.split_whitespace();
-    users.next().is_some_and(|real| users.next() == Some(real))
+    let mut users = users(status);
+    let own = users.next();
+    users.clone().count() == 3 && users.all(|user| Some(user) == own)
 }
 
 /// Whether a process has it by its status (proc(5)).
@@ -106,21 +131,37 @@ mod tests {
 
     #[test]
     fn who_acts_as_the_owner_of_a_file_is_told_by_the_status() {
-        assert!(acts_for_itself("Name:\tx\nUid:\t7\t7\t0\t0\n"));
-        for other in ["Uid:\t7\t0\t0\t0\n", "Uid:\t7\n", "Uid:\n", ""] {
+        assert!(acts_for_itself("Name:\tx\nUid:\t7\t7\t7\t7\nGid:\t0\t0\t0\t0\n"));
+        for other in ["Uid:\t7\t0\t0\t0\n", "Uid:\t7\t7\t0\t7\n", "Uid:\t7\t7\t7\n", "Uid:\n", ""] {
             assert!(!acts_for_itself(other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn whose_a_process_is_is_told_by_the_status() {
+        assert!(is_of(7, "Name:\tx\nUid:\t7\t0\t0\t0\n"), "and not by whom it acts as");
+        for other in ["Uid:\t0\t0\t0\t0\n", "Uid:\t0\t7\t7\t7\n", "Uid:\tx\t7\n", "Uid:\n", ""] {
+            assert!(!is_of(7, other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn who_has_become_another_user_since_it_asked_has_no_right() {
+        let (own, user) = (std::process::id(), rustix::process::getuid().as_raw());
+        assert_eq!(has_right(own, user), is_capable(&fs::read_to_string("/proc/self/status").unwrap()));
+        assert!(!has_right(own, user.wrapping_add(1)));
     }
 
     #[test]
     fn high_ports_and_a_chosen_one_are_everybodys() {
         assert!(may_bind(None, 0) && may_bind(None, first().max(1)));
         assert!(first() == 0 || !may_bind(None, first() - 1) || first() == 1);
-        assert!(!has_right(u32::MAX), "a process that there is not");
+        assert!(!has_right(u32::MAX, 0), "a process that there is not");
     }
 
-    /// Whether a process that `setpriv` starts, with these words, as a user without rights, has the capability, and whether it has the right.
-    fn of_one_that_runs(words: &[&str]) -> [bool; 2] {
+    /// Whether a process that `setpriv` starts, with these words, as a user without rights, has the capability,
+    /// and whether it has the right, having asked as that user, and as root.
+    fn of_one_that_runs(words: &[&str]) -> [bool; 3] {
         let mut child = Command::new("setpriv")
             .args(["--reuid", &NOBODY.to_string(), "--clear-groups"])
             .args(words)
@@ -138,7 +179,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let has = [is_capable(&status), has_right(child.id())];
+        let has = [is_capable(&status), has_right(child.id(), NOBODY), has_right(child.id(), 0)];
         child.kill().unwrap();
         child.wait().unwrap();
         has
@@ -166,11 +207,11 @@ mod tests {
         let given = rustix::fs::setxattr(gifted.as_str(), name, &gift, rustix::fs::XattrFlags::empty());
         let ambient =
             ["--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service", "/bin/sleep", "100"];
-        assert_eq!(of_one_that_runs(&ambient), [true, true]);
-        assert_eq!(of_one_that_runs(&["/bin/sleep", "100"]), [false, false]);
+        assert_eq!(of_one_that_runs(&ambient), [true, true, false]);
+        assert_eq!(of_one_that_runs(&["/bin/sleep", "100"]), [false; 3]);
         for (program, given) in [(of_root, Ok(())), (gifted, given)] {
             match (given, of_one_that_runs(&[&program, "100"])) {
-                (Ok(()), [true, has]) => assert!(!has, "{program}"),
+                (Ok(()), [true, has @ ..]) => assert_eq!(has, [false; 2], "{program}"),
                 other => _ = writeln!(stderr(), "SKIPPED in part: {program} gets no rights here: {other:?}"),
             }
         }

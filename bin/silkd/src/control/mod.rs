@@ -32,4 +32,5 @@ pub mod shortage;
 pub mod spares;
 pub mod telling;
 pub mod token;
+pub mod unobeyed;
 pub mod welcoming;

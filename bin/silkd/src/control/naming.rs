@@ -44,7 +44,7 @@ impl Server {
     /// `EACCES`, and why.
     pub(crate) fn may_have(&self, (family, process): Holder, port: u16) -> Result<(), Refusal> {
         let known = self.families.get(&family).and_then(|family| family.processes.get(&process));
-        if low_ports::may_bind(known.and_then(|process| process.pid), port) {
+        if low_ports::may_bind(known.and_then(|process| process.pid.zip(process.user)), port) {
             return Ok(());
         }
         let why = format!(
@@ -327,22 +327,21 @@ impl Server {
         let to_group = bound.is_some() || crate::settings::owns_link(&self.settings.config);
         let group = || self.settings.source_for_group(remote).filter(|_| to_group);
         // A datagram socket that has its port already hears of Linux's datagrams too.
-        let over_linux = || {
-            let named = kind == Kind::Datagram && bound.is_some();
-            self.settings.source_over_linux(remote).filter(|_| named && !remote.is_multicast())
-        };
+        let may_be_linuxs = kind == Kind::Datagram && bound.is_some() && !remote.is_multicast();
+        let over_linux = may_be_linuxs && self.settings.source_over_linux(remote).is_some();
         let source = if dissolve {
             bound.map(|_| nowhere)
         } else {
             let sockets = self.families.get(&family).map(|family| &family.sockets);
             let socket = bound.zip(sockets).and_then(|((slot, _), sockets)| sockets.get(&slot));
             let address = socket.and_then(|socket| socket.local).map(|local| local.ip());
-            self.settings.source_of(address, remote).or_else(group).or_else(over_linux)
+            match self.settings.source_of(address, remote).or_else(group) {
+                // From which of its addresses Linux knows.
+                None if over_linux => Some(way_over_linux(SocketAddr::new(remote, peer.port()))?),
+                source => source,
+            }
         };
         let Some(source) = source else { return Ok(Reply::NotOurs) };
-        if source.is_unspecified() && !dissolve {
-            way_over_linux(SocketAddr::new(remote, peer.port()))?;
-        }
         let is_new = bound.is_none();
         let (slot, generation) = match bound {
             Some(name) => {
@@ -405,7 +404,7 @@ impl Server {
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
         if !self.settings.leads_to(to.ip()) {
             match self.settings.source_over_linux(to.ip()) {
-                Some(source) if source.is_unspecified() => way_over_linux(to)?,
+                Some(source) if source.is_unspecified() => _ = way_over_linux(to)?,
                 Some(_) => {}
                 None => {
                     let why = format!("no way leads to {}", to.ip());
@@ -534,14 +533,15 @@ impl Server {
     }
 }
 
-/// Whether Linux knows a way to a peer of whom silk does not know where he is.
-fn way_over_linux(peer: SocketAddr) -> Result<(), Refusal> {
+/// The address from which Linux speaks to a peer of whom silk does not know where he is, if it knows a way.
+fn way_over_linux(peer: SocketAddr) -> Result<IpAddr, Refusal> {
     // Nothing is sent.
     let way = UdpSocket::bind((any_like(peer.ip()), 0)).and_then(|socket| {
         socket.set_broadcast(true)?;
-        socket.connect(peer)
+        socket.connect(peer)?;
+        socket.local_addr()
     });
-    way.map_err(|error| Refusal {
+    way.map(|local| local.ip()).map_err(|error| Refusal {
         errno: error.raw_os_error().unwrap_or(libc::ENETUNREACH),
         why: format!("Linux knows no way to {}: {error}", peer.ip()),
     })

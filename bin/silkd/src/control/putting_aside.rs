@@ -37,13 +37,16 @@ impl Server {
         if self.aside.is_empty() || self.closing.is_crowded() || !self.has_spare() {
             return;
         }
-        for number in std::mem::take(&mut self.aside) {
-            let Some(fd) = self.watched_as(number) else { continue };
-            if self.watch(fd, number).is_err() {
-                self.aside.insert(number);
-            } else if self.peers.get(&number).is_some_and(|peer| !peer.owed.is_empty()) {
-                self.heed(number, epoll::EventFlags::OUT);
-            }
+        std::mem::take(&mut self.aside).into_iter().for_each(|number| self.look_again_at(number));
+    }
+
+    /// Looks at this from now on; where the kernel has no room for that, later.
+    pub(crate) fn look_again_at(&mut self, number: u64) {
+        let Some(fd) = self.watched_as(number) else { return };
+        if self.watch(fd, number).is_err() {
+            self.aside.insert(number);
+        } else if self.peers.get(&number).is_some_and(|peer| !peer.owed.is_empty()) {
+            self.heed(number, epoll::EventFlags::OUT);
         }
     }
 

@@ -20,7 +20,7 @@ impl Server {
     pub(crate) fn hear(&mut self, number: u64) {
         // A few at a time, so that nobody talks the others down.
         for _ in 0..16 {
-            if !self.tell_rest(number) || self.is_to_wait(number) {
+            if !self.tell_rest(number) || self.is_to_wait(number) || self.is_ahead(number) {
                 return;
             }
             let Some(peer) = self.peers.get_mut(&number) else { return };
@@ -31,7 +31,7 @@ impl Server {
                     if let (Some(pid), Some((family, Member::Process(process)))) = (got.pid, peer.member) {
                         let family = self.families.get_mut(&family);
                         if let Some(known) = family.and_then(|f| f.processes.get_mut(&process)) {
-                            known.pid = Some(pid);
+                            (known.pid, known.user) = (Some(pid), got.user);
                         }
                     }
                     // For these everybody waits, or who asks, who is not heard until he has his report.
@@ -75,7 +75,9 @@ impl Server {
             }
             other => match self.peers.get(&number).and_then(|p| p.member) {
                 Some((family, Member::Process(process))) => {
-                    if let Some(reply) = self.serve(number, family, process, other, &mut descriptors) {
+                    let serve =
+                        |server: &mut Self| server.serve(number, family, process, other, &mut descriptors);
+                    if let Some(reply) = self.for_family(family, serve) {
                         self.reply(number, &reply, &[]);
                     }
                 }
@@ -277,8 +279,27 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::family::Family;
     use crate::control::server::tests::server;
     use rustix::event::epoll;
+    use silk_stream::{Arena, Sizes};
+
+    #[test]
+    fn who_asks_is_known_by_the_number_and_the_user_that_the_kernel_vouches_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = server(folder.path());
+        let (number, theirs) = server.adopt_peer();
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let mut family = Family::new(0, 7, arena, "asking".into());
+        let process = family.join(None);
+        server.families.insert(0, family);
+        server.set_member(number, 0, Member::Process(process));
+        theirs.try_send(&Request::Executes { now: true }, &[]).unwrap();
+        server.hear(number);
+        let known = &server.families[&0].processes[&process];
+        let user = rustix::process::getuid().as_raw();
+        assert_eq!((known.pid, known.user), (Some(std::process::id()), Some(user)));
+    }
 
     #[test]
     fn what_a_program_was_to_be_answered_before_it_executed_another_reaches_nobody() {

@@ -91,7 +91,7 @@ pub struct Server {
     pub(crate) opened: u64,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
-    /// Families that are gone while connections of theirs go on.
+    /// Families that are gone while connections of theirs go on, or executors have not let go of them.
     pub(crate) departed: BTreeMap<u32, Departed>,
     /// What the arenas of all families may use.
     pub(crate) budget: Arc<Budget>,
@@ -335,6 +335,7 @@ impl Server {
                 Told::Duplicate { address, station } => self.give_up(address, station),
                 Told::Claimed { address, station } => self.is_claimed(address, station),
                 Told::KeptWaiting { family } => self.ring_no_more(family),
+                Told::CaughtUp { family } => self.caught_up(family),
                 Told::RouterLost(router) => self.tell_all(|| Command::RouterLost(router)),
                 Told::Redirected { router, destination, hop } => {
                     self.tell_all(|| Command::Redirected { router, destination, hop });

@@ -2,9 +2,11 @@
 //! may be many and nobody's packets are to wait until all are. Who is gone first ends first.
 
 use crate::between::names::{FamilyIndex, SocketName};
+use crate::between::obeyed::Obeyed;
 use crate::between::told::Told;
 use crate::domain::engine::Engine;
 use silk_instant::Instant;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::vec;
 
@@ -30,12 +32,20 @@ pub struct Departing {
     who: Who,
     /// The slots before this have been looked at.
     next: u32,
+    /// What is let go of when all of them are closed.
+    marks: Vec<Arc<Obeyed>>,
+}
+
+impl Departing {
+    fn new(family: FamilyIndex, who: Who) -> Self {
+        Self { family, who, next: 0, marks: Vec::new() }
+    }
 }
 
 impl Engine {
     /// A process has died: what it alone held is reset. Or it is another program now, and has closed all that.
     pub fn process_gone(&mut self, family: FamilyIndex, (process, died): (u32, bool)) {
-        self.departing.push_back(Departing { family, who: Who::Process { process, died }, next: 0 });
+        self.departing.push_back(Departing::new(family, Who::Process { process, died }));
     }
 
     /// A family has died: everything of it is reset and freed, but for what it had closed: that
@@ -47,14 +57,21 @@ impl Engine {
         for name in listening.filter(|name| name.family == family).collect::<Vec<_>>() {
             self.unlisten(name, now);
         }
-        self.departing.push_back(Departing { family, who: Who::Family, next: 0 });
+        self.departing.push_back(Departing::new(family, Who::Family));
     }
 
     /// A listening socket is gone: these connections, which nobody has accepted and nobody can any more, are reset.
     pub(crate) fn listener_gone(&mut self, family: FamilyIndex, unaccepted: Vec<u32>) {
         if !unaccepted.is_empty() {
             let who = Who::Listener(unaccepted.into_iter());
-            self.departing.push_back(Departing { family, who, next: 0 });
+            self.departing.push_back(Departing::new(family, who));
+        }
+    }
+
+    /// Lets go of a mark when those who are gone by now have left nothing, at once where nobody is.
+    pub fn mark(&mut self, obeyed: Arc<Obeyed>) {
+        if let Some(last) = self.departing.back_mut() {
+            last.marks.push(obeyed);
         }
     }
 
@@ -153,15 +170,16 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::between::command::Command;
     use crate::between::sockets::Rings;
     use crate::domain::family_end::FamilyEnd;
+    use crate::domain::orders;
     use crate::domain::rig;
     use crate::domain::socket_end::SocketEnd;
     use crate::domain::sockets::Socket;
     use silk_executor::clock;
     use silk_stream::mail::mail;
-    use silk_stream::{Arena, Sizes};
-    use std::sync::Arc;
+    use silk_stream::{Arena, Sizes, wake};
 
     const RING: u32 = 4096;
 
@@ -216,6 +234,29 @@ mod tests {
         engine.listener_gone(0, unaccepted);
         assert_eq!(turns(&mut engine), [136, 72, 50]);
         assert!(!engine.sockets.of_family(0).into_iter().any(|name| is_7s(&engine, name)));
+    }
+
+    #[test]
+    fn a_mark_waits_until_what_those_before_it_have_left_is_closed_and_for_nobody_else() {
+        let mut engine = engine(&[(7, 150), (8, 50)]);
+        let (events, mut told) = mail();
+        let control = Arc::new(wake::event().unwrap());
+        let mark = |engine: &mut Engine| {
+            let obeyed = Obeyed::telling(Told::CaughtUp { family: 0 }, &events, &control);
+            orders::obey(engine, Command::Mark(obeyed));
+        };
+        let mut is_told = || matches!(told.receive(), Ok(Told::CaughtUp { family: 0 }));
+        mark(&mut engine);
+        assert!(is_told(), "nobody was gone");
+        engine.process_gone(0, (7, true));
+        mark(&mut engine);
+        engine.process_gone(0, (8, true));
+        let mut turn = || {
+            engine.close_some(clock::now());
+            is_told()
+        };
+        assert_eq!([(); 3].map(|()| turn()), [false, false, true]);
+        assert!(!engine.is_idle(), "another is still there");
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Executor {
     /// Runs until it is told to stop.
     pub fn run(mut self, placement: &Placement) {
         place(placement, &self.real_time);
-        self.engine.ringing = self.ringers.join();
+        self.engine.ringing = self.ringers.join().prepared();
         let Habits { ordinary, gives_way, anticipates } = Habits::of(placement, &self.receiving);
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
         let mut linux = placement.linux;

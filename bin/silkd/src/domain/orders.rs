@@ -111,6 +111,7 @@ pub fn obey(engine: &mut Engine, command: Command) {
         Command::Standing(standing) => engine.follow(&standing, now),
         Command::Station { device, address } => engine.become_station(device, address),
         Command::Report { round } => engine.begin_report(round),
+        Command::Mark(obeyed) => engine.mark(obeyed),
         Command::Stop => {}
     }
 }

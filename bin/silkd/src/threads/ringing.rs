@@ -33,7 +33,7 @@ pub struct Ringers {
 pub struct Ringing {
     own: Arc<Ringer>,
     wary: Arc<AtomicBool>,
-    /// What it rings by when it is wary; `None` within: the kernel has no such thing.
+    /// What it rings by when it is wary; `None` within: the kernel has no such thing, or no more of it.
     signaller: RefCell<Option<Option<Signaller>>>,
 }
 
@@ -48,6 +48,13 @@ impl Ringers {
 }
 
 impl Ringing {
+    /// The same, with what it rings by when it is wary: any program may take all that the kernel has of that
+    /// (`fs.aio-max-nr`), and then let executors wait again and again.
+    pub fn prepared(self) -> Self {
+        self.signaller.borrow_mut().get_or_insert_with(|| Signaller::new().ok());
+        self
+    }
+
     /// Rings in `ring`, and is interrupted if that takes too long.
     pub fn during<T>(&self, ring: impl FnOnce() -> T) -> T {
         let turn = self.own.turn.load(Relaxed).wrapping_add(1);
@@ -147,6 +154,14 @@ mod tests {
         assert!(!rung);
         executor.join().unwrap();
         assert!(!patience.look(), "nobody is at it any more");
+    }
+
+    #[test]
+    fn who_rings_has_what_it_rings_by_when_it_is_wary_before_that() {
+        let ringers = Ringers::default();
+        let has = |ringing: &Ringing| ringing.signaller.borrow().as_ref().is_some_and(Option::is_some);
+        assert!(!has(&ringers.join()), "who closes and hears rings nobody");
+        assert!(has(&ringers.join().prepared()));
     }
 
     #[test]

@@ -33,7 +33,7 @@
 //!
 //! # See also
 //! [`eth`](crate::eth) and [`arp`](crate::arp) below; [`udp`](crate::udp), [`tcp`](crate::tcp) and
-//! [`icmp`](crate::icmp) above.
+//! [`icmp`](crate::icmp) above, which says how often a sender is told that its fragments were given up.
 
 mod address;
 mod ecn;

@@ -8,8 +8,9 @@ use super::held::{Holds, OwnPath, Waiting, unreached};
 use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
 use super::reassembly::{Expired, First, Piece};
-use super::{Ip, Key, RES, impossible_source};
+use super::{Ip, Key, RES, UP, impossible_source};
 use crate::faults::reason;
+use crate::icmp::Icmp;
 use alloc::vec;
 use core::mem::replace;
 use core::net::{IpAddr, Ipv4Addr};
@@ -334,7 +335,8 @@ impl IpStage {
         }
     }
 
-    /// Tells a sender that its datagram was given up (RFC 1122 §3.3.2), of which this is the first fragment.
+    /// Tells a sender that its datagram was given up (RFC 1122 §3.3.2), of which this is the first fragment, unless that is
+    /// more than ICMP may send. Without ICMP nobody is told anything.
     fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, first: &First<ipv4::Header>) {
         let header = &first.header;
         let Some(quote) = first.packet.get(..first.headers_len + icmp::QUOTE) else { return };
@@ -343,6 +345,11 @@ impl IpStage {
         if is_error || to_all || header.destination().is_multicast() {
             // RFC 1122 §3.2.2.
             return;
+        }
+        let now = cx.now();
+        let Some(errors) = cx.linked_to::<Icmp>(UP) else { return };
+        if !errors.may_tell(now) {
+            return cx.count_drop(DropReason::IcmpRate);
         }
         let mut buffer = vec![0; HEADROOM + icmp::HEADER];
         buffer.extend_from_slice(quote);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, Connection, Flags, IsnSecret, Progress, Segment, SeqNumber, State};
+use silk_tcp::{Config, Connection, DropReason, Flags, IsnSecret, Progress, Segment, SeqNumber, State};
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
@@ -245,13 +245,29 @@ fn a_program_may_say_how_long_its_closed_end_waits() {
     assert_eq!(solo.next_timeout(), Some((3 * SECOND, Progress::CLOSED)));
 }
 
+/// What was said last may not have arrived.
 #[test]
-fn a_reset_for_who_has_finished_is_no_error() {
+fn a_reset_is_told_until_our_end_is_acknowledged_though_both_have_ended() {
+    let told = Ok(Progress::RESET | Progress::CLOSED);
+    for we_end_first in [false, true] {
+        let mut solo = Solo::established(&plain());
+        if we_end_first {
+            solo.connection.shutdown_write();
+            solo.sent();
+        }
+        solo.arrive(fin(THEIRS, OURS)).unwrap();
+        solo.connection.shutdown_write();
+        solo.sent();
+        assert_eq!(solo.state(), if we_end_first { State::Closing } else { State::LastAck });
+        assert_eq!(solo.arrive(flagged(Flags::RST, THEIRS + 1)), told);
+        assert_eq!((solo.sent(), solo.connection.poll_timeout()), (vec![], None));
+    }
+    // Nothing is open in TIME-WAIT, and nobody hears of one there.
     let mut solo = Solo::established(&plain());
-    solo.arrive(fin(THEIRS, OURS)).unwrap();
-    solo.connection.close(solo.now);
+    solo.connection.shutdown_write();
     solo.sent();
-    assert_eq!(solo.arrive(flagged(Flags::RST, THEIRS + 1)), Ok(Progress::CLOSED));
+    solo.arrive(fin(THEIRS, OURS + 1)).unwrap();
+    assert_eq!(solo.arrive(flagged(Flags::RST, THEIRS + 1)), Err(DropReason::ResetInTimeWait));
 }
 
 /// Runs a connection through to TIME-WAIT on the client's side.

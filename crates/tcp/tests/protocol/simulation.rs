@@ -104,6 +104,8 @@ fn config(dice: &mut Dice) -> Config {
         retries: u8::MAX,
         orphan_retries: u8::MAX,
         fin_wait_2: LONG,
+        // Nor does who has forgotten the connection reset whoever still asks for the last acknowledgement.
+        time_wait: LONG,
         ..Config::default()
     }
 }

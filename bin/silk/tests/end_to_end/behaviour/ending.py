@@ -180,6 +180,33 @@ def reset_behind_the_peers_end(w):
 
 
 @case
+def reset_before_our_end_is_acknowledged(w):
+    """Both have ended, and the peer is not known to have heard the last of it."""
+    if w.own == w.there:
+        # What has come over Linux's TCP is over for silk when both have ended.
+        return
+    calls = {
+        "recv": lambda end: attempt(end.recv, 1),
+        "send": lambda end: attempt(end.send, b"x"),
+        "SO_ERROR": error_of,
+    }
+    for name, call in calls.items():
+        end = w.connected()
+        w.peer.do("e.shutdown(socket.SHUT_WR)")
+        events(end, select.POLLRDHUP)
+        w.peer.do("deafen(e)")
+        end.shutdown(socket.SHUT_WR)
+        # LAST-ACK: it has been sent.
+        wait_for(lambda: end.getsockopt(TCP, socket.TCP_INFO, 1)[0] == 9)
+        w.result(f"poll before the reset, {name}", words(polled(end)))
+        w.peer.do("reset(e)")
+        w.result(f"poll before {name}", events(end, select.POLLERR))
+        w.result(name, call(end))
+        w.result(f"{name} again", call(end))
+        w.result(f"SO_ERROR after {name}", error_of(end))
+
+
+@case
 def reset_with_data_there(w):
     end = w.connected()
     w.peer.do("e.sendall(b'waiting')")

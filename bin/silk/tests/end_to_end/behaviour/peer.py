@@ -1,5 +1,6 @@
 """The other end of the behavioural suite, over Linux's own stack: peer.py SOCKET. It runs what it is told,
 one line of JSON after the other over a Unix socket: `{"do": statements}` or `{"tell": expression}`."""
+import ctypes
 import json
 import os
 import random
@@ -14,6 +15,12 @@ def reset(end):
     """Closes a connection by a reset."""
     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     end.close()
+
+
+def deafen(end):
+    """Whatever comes to a connection from now on is dropped, and not acknowledged (`SO_ATTACH_FILTER`: nothing passes)."""
+    rule = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+    end.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", 1, ctypes.addressof(rule)))
 
 
 def taken(listener):

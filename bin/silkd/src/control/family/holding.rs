@@ -215,7 +215,7 @@ impl Family {
     /// gone, and it does not know what it might have come to connect with. As [`Family::leave`].
     pub fn renew(&mut self, process: ProcessNumber) -> (Vec<(SlotNumber, Socket)>, Process) {
         let Some(known) = self.processes.get_mut(&process) else { return Default::default() };
-        let before = Process { pid: known.pid, ..Process::default() };
+        let before = Process { pid: known.pid, user: known.user, ..Process::default() };
         let gone = std::mem::replace(known, before);
         gone.bells.iter().for_each(|n| self.bells.give_back(*n));
         let is_left = |(slot, socket): (&SlotNumber, &Socket)| {
