@@ -68,6 +68,34 @@ fn send_part(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: As
     Ok(total)
 }
 
+/// Waits until so many bytes more may be sent, or kept: for who takes them from where they cannot be put back.
+/// Another thread may use the room before he sends them.
+///
+/// # Errors
+/// As [`send`].
+pub fn until_room(socket: &Found, more: usize, flags: c_int) -> Answer<()> {
+    let (before, to) = {
+        let _undisturbed = Undisturbed::begin();
+        let kept = socket.corked.parts();
+        let nothing = (0, (None, Asked::default()));
+        kept.as_ref().map_or(nothing, |parts| (parts.data.len(), (parts.peer, parts.asked)))
+    };
+    let whole = before.saturating_add(more);
+    let answer = if !waits(socket, flags) {
+        datagram_io::until_room(socket, whole, to, flags)
+    } else if whole > MOST6 {
+        Err(libc::EMSGSIZE)
+    } else {
+        datagram_io::may_begin(socket, to.0)
+    };
+    if before > 0 && !matches!(answer, Ok(()) | Err(libc::EAGAIN | libc::EINTR)) {
+        // What is refused is lost with the parts before it.
+        let _undisturbed = Undisturbed::begin();
+        socket.corked.forget(&mut socket.corked.parts());
+    }
+    answer
+}
+
 /// Sends what has been kept, now that the cork is out.
 ///
 /// # Errors

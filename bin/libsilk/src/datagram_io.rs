@@ -203,7 +203,31 @@ pub fn may_begin(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> {
 /// # Errors
 /// As `sendto(2)`.
 pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
-    let total = from.total();
+    send_with(socket, from.total(), (peer, asked), flags, |sent| put(socket, from, sent))
+}
+
+/// Waits until a datagram of `len` bytes may leave and has room, as [`send`] does: for who takes the bytes from
+/// where they cannot be put back.
+///
+/// # Errors
+/// As [`send`].
+pub fn until_room(socket: &Found, len: usize, to: (Option<SocketAddr>, Asked), flags: c_int) -> Answer<()> {
+    let sent = send_with(socket, len, to, flags, |sent| {
+        let room = state::writable(socket.slot()?);
+        Ok(if room >= sent.space(len as u32) { Ok(()) } else { Err(0) })
+    });
+    sent.map(drop)
+}
+
+/// Sends `total` bytes by `put`, which is called when they may leave, and again when there may be room. As
+/// [`put()`] it says how much is claimed of what there is not enough of.
+fn send_with(
+    socket: &Found,
+    total: usize,
+    (peer, asked): (Option<SocketAddr>, Asked),
+    flags: c_int,
+    put: impl Fn(&Sent) -> Answer<Result<(), u32>>,
+) -> Answer {
     let segment = segment_of(socket, asked.segment);
     let mut deadline = None;
     loop {
@@ -234,7 +258,7 @@ pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Ask
         let way = Way { hops: asked.hops.unwrap_or(0), service };
         let source = source(slot, to, asked.source)?;
         let sent = Sent { peer: to, way, segment, from: source };
-        let claimed = match put(socket, from, &sent)? {
+        let claimed = match put(&sent)? {
             Ok(()) => return Ok(total),
             Err(claimed) => claimed,
         };

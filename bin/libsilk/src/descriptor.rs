@@ -6,6 +6,7 @@ use crate::errno::{Answer, check};
 use crate::gate;
 use crate::internal;
 use crate::lanes;
+use crate::naming_turn::NamingTurn;
 use crate::numbers;
 use crate::real;
 use crate::shared::Alteration;
@@ -131,7 +132,7 @@ pub fn replace(old: c_int, new: c_int, duplicate: impl FnOnce() -> c_int) -> Ans
 ///
 /// # Safety
 /// As the C library's.
-pub unsafe fn control(socket: &Socket, fd: c_int, command: c_int, arg: usize) -> Answer<c_int> {
+pub unsafe fn control(socket: &'static Socket, fd: c_int, command: c_int, arg: usize) -> Answer<c_int> {
     // SAFETY: as the caller promises.
     let kernel = || check(unsafe { real::fcntl(fd, command, arg) });
     let _told = Alteration::begin(socket);
@@ -139,6 +140,7 @@ pub unsafe fn control(socket: &Socket, fd: c_int, command: c_int, arg: usize) ->
         libc::F_GETFL if socket.is_served() => Ok(libc::O_RDWR | socket.flags.load(Relaxed).cast_signed()),
         libc::F_SETFL => {
             let settable = libc::O_NONBLOCK | libc::O_APPEND | libc::O_ASYNC;
+            let _turn = NamingTurn::before_connecting(socket, fd)?;
             if socket.is_served() {
                 if arg as c_int & libc::O_ASYNC != 0 {
                     unserved::tell("fcntl(F_SETFL, O_ASYNC)", libc::EINVAL)?;
@@ -170,7 +172,7 @@ pub unsafe fn control(socket: &Socket, fd: c_int, command: c_int, arg: usize) ->
 ///
 /// # Safety
 /// As the C library's: `arg` is what `request` wants.
-pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) -> Answer<c_int> {
+pub unsafe fn ioctl(socket: &'static Socket, fd: c_int, request: c_ulong, arg: usize) -> Answer<c_int> {
     // SAFETY: as the caller promises, here and below.
     let kernel = || check(unsafe { real::ioctl(fd, request, arg) });
     let number = std::ptr::with_exposed_provenance_mut::<c_int>(arg);
@@ -179,6 +181,7 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
             return Err(libc::EFAULT);
         }
         let bit = libc::O_NONBLOCK as u32;
+        let _turn = NamingTurn::before_connecting(socket, fd)?;
         let _told = Alteration::begin(socket);
         // SAFETY: `FIONBIO` points to an int.
         let on = unsafe { number.read_unaligned() } != 0;

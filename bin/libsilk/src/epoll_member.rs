@@ -34,6 +34,8 @@ pub enum Home {
 /// What an edge-triggered member was last told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
+    /// What it listens with, of a listener ([`listener::arrivals`]).
+    listener: u32,
     arrived: u32,
     status: u32,
     /// The error that stands, if one does, among all that were taken before.
@@ -199,11 +201,13 @@ impl Member {
     /// How far things are that an edge-triggered member is told of.
     fn seen(&self) -> Option<Told> {
         let slot = self.slot()?;
-        let arrived = match self.socket.role() {
-            Role::Datagram => lanes::all_arrived(slot),
-            _ => slot.rx_write.load(Acquire),
+        let (listener, arrived) = match self.socket.role() {
+            Role::Listener => listener::arrivals(slot),
+            Role::Datagram => (0, lanes::all_arrived(slot)),
+            Role::Stream => (0, slot.rx_write.load(Acquire)),
         };
         Some(Told {
+            listener,
             arrived,
             status: state::status(slot),
             failure: state::failure(slot),
@@ -214,11 +218,9 @@ impl Member {
     }
 
     /// Whether an edge-triggered member has not been told of this yet: something arrived, an
-    /// end was reached, a way was shut down, or there is room again after a write that found none. A connection
-    /// that waits at a listener is news each time an executor says so.
+    /// end was reached, a way was shut down, or there is room again after a write that found none. What arrives at a
+    /// listener are connections: as on Linux each is told of once, however many wait, and whoever takes them.
     fn is_news(&self, seen: Option<Told>) -> bool {
-        let Some(seen) = seen else { return self.fresh };
-        let listens = self.socket.role() == Role::Listener && !state::is_dead();
-        self.fresh || listens || self.told != seen
+        self.fresh || seen.is_some_and(|seen| self.told != seen)
     }
 }

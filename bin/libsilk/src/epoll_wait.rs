@@ -22,6 +22,10 @@ use std::time::Duration;
 /// How often a set without a bell is looked at.
 const WITHOUT_BELL: Duration = Duration::from_millis(2);
 
+/// How often the kernel is asked at once: for each bell that may hang in the real set, which is told of by edge and so once
+/// (this process's, and another's that has not left it yet), and for what lies behind them.
+const ASKS: u32 = 3;
+
 /// The program's array, and how much of it is filled.
 struct Output {
     start: *mut epoll_event,
@@ -67,17 +71,24 @@ impl Output {
         (unsafe { self.start.add(self.filled) }, room)
     }
 
-    /// Asks the kernel what there is now; whether any of it was not for the program.
-    fn look_at_kernels(&mut self, epfd: c_int) -> Answer<bool> {
+    /// Asks the kernel what there is now: again, where bells have taken all places of what lies behind them.
+    fn look_at_kernels(&mut self, epfd: c_int) -> Answer<()> {
         let (start, room) = self.left();
         // Under the set's lock, where no thread is to be cancelled.
         let [set, room] = [epfd, room].map(|number| number as usize);
-        // SAFETY: the array has `room` places left.
-        let got = unsafe {
-            real::syscall(libc::SYS_epoll_pwait, set, start.expose_provenance(), room, 0, 0, 0) as c_int
-        };
-        let got = check(got)?;
-        Ok(self.take_kernels(got.unsigned_abs() as usize))
+        let filled = self.filled;
+        for _ in 0..ASKS {
+            // SAFETY: the array has `room` places left.
+            let got = unsafe {
+                real::syscall(libc::SYS_epoll_pwait, set, start.expose_provenance(), room, 0, 0, 0) as c_int
+            };
+            let got = check(got)?.unsigned_abs() as usize;
+            self.take_kernels(got);
+            if got < room || self.filled > filled || self.behind {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Waits in the kernel for at most so long; whether any of what came was not for the program.

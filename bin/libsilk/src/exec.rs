@@ -10,6 +10,7 @@ use crate::descriptor;
 use crate::environment;
 use crate::errno::{Answer, check, last};
 use crate::family;
+use crate::groups::early;
 use crate::instead::Instead;
 use crate::internal;
 #[cfg(target_arch = "x86_64")]
@@ -24,6 +25,7 @@ use libc::c_char;
 use silk_control::{CARRIED_VARIABLE, CARRIER_VARIABLE, FAMILY_VARIABLE, Request, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_int};
+use std::iter;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -36,6 +38,8 @@ const VARIABLE: &str = "SILK_EXEC";
 const MAGIC: u32 = 0x5117_0002;
 /// Words of one socket: its descriptor, its place in the old image's table, its record.
 const ENTRY: usize = 2 + record::WORDS;
+/// Words of a group that a socket joined before anybody served it: the socket's place as above, the group.
+const GROUP: usize = 1 + early::WORDS;
 /// The most words a file may have.
 const MOST: usize = 16 << 20;
 
@@ -310,9 +314,14 @@ fn describe(token: u64, own: &[c_int]) -> Vec<u32> {
     });
     let carried: Vec<_> = carried.collect();
     words.push(carried.len() as u32);
-    for (fd, socket) in carried {
+    for (fd, socket) in &carried {
         words.extend([fd.cast_unsigned(), socket.index()]);
         words.extend(record::describe(socket));
+    }
+    // Behind the sockets, once of each, however many descriptors name it.
+    let sockets: BTreeMap<_, _> = carried.into_iter().map(|(_, socket)| (socket.index(), socket)).collect();
+    for (index, socket) in sockets {
+        socket.early.words().for_each(|group| words.extend(iter::once(index).chain(group)));
     }
     words
 }
@@ -355,10 +364,14 @@ fn restore(words: &[u32]) -> Option<()> {
     let events = own.collect::<Option<Vec<_>>>()?;
     family::resume(line, arena, events, u64::from(high) << 32 | u64::from(low), process).ok()?;
     family::renew();
-    let (carried, records) = rest.split_first()?;
+    let (carried, rest) = rest.split_first()?;
+    let (records, groups) = rest.split_at_checked(*carried as usize * ENTRY)?;
     let mut known = BTreeMap::new();
-    for entry in records.chunks_exact(ENTRY).take(*carried as usize) {
+    for entry in records.chunks_exact(ENTRY) {
         restore_one(entry, &mut known)?;
+    }
+    for [index, group @ ..] in groups.as_chunks::<GROUP>().0 {
+        known.get(index).into_iter().for_each(|socket| socket.early.take_over(group));
     }
     // What only closed-on-exec descriptors named.
     known.into_values().filter(|socket| socket.drop_descriptor()).for_each(close::let_go);

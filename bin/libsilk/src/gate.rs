@@ -5,8 +5,9 @@
 //!
 //! Any number of threads may be inside; a fork shuts the gate and waits until all are out. An exec does
 //! so too: what a thread that it ends had half done would be held for ever. Nobody waits
-//! for the network inside.
+//! for the network inside. A signal's handler that jumps out is not waited for.
 
+use crate::jump::{Jump, Place};
 use crate::lock::is_alone;
 use silk_stream::wake;
 use std::cell::Cell;
@@ -21,7 +22,7 @@ const SHUT: u32 = 1 << 31;
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    static MINE: Cell<Mine> = const { Cell::new(Mine { depth: 0, counted: false }) };
+    static MINE: Cell<Mine> = const { Cell::new(OUTSIDE) };
 }
 
 /// What the gate knows of a thread.
@@ -31,7 +32,11 @@ struct Mine {
     depth: u32,
     /// It is one of [`INSIDE`].
     counted: bool,
+    /// Where on its stack it has passed first, while it is inside. Not of one that forks.
+    place: Option<Place>,
 }
+
+const OUTSIDE: Mine = Mine { depth: 0, counted: false, place: None };
 
 /// While it lives, its thread is inside.
 pub struct Passage(PhantomData<*const ()>);
@@ -41,9 +46,12 @@ pub struct Passage(PhantomData<*const ()>);
 #[inline]
 pub fn pass() -> Passage {
     let mut mine = MINE.get();
-    if mine.depth == 0 && !is_alone() {
-        enter();
-        mine.counted = true;
+    if mine.depth == 0 {
+        mine.place = Some(Place::here());
+        if !is_alone() {
+            enter();
+            mine.counted = true;
+        }
     }
     mine.depth += 1;
     MINE.set(mine);
@@ -70,12 +78,28 @@ impl Drop for Passage {
     #[inline]
     fn drop(&mut self) {
         let mut mine = MINE.get();
-        mine.depth -= 1;
-        let leaves = mine.depth == 0 && std::mem::take(&mut mine.counted);
-        MINE.set(mine);
-        if leaves && INSIDE.fetch_sub(1, SeqCst) & SHUT != 0 {
-            wake::wake(&INSIDE, i32::MAX);
+        mine.depth = mine.depth.saturating_sub(1);
+        if mine.depth > 0 {
+            MINE.set(mine);
+        } else {
+            leave(mine.counted);
         }
+    }
+}
+
+fn leave(counted: bool) {
+    MINE.set(OUTSIDE);
+    if counted && INSIDE.fetch_sub(1, SeqCst) & SHUT != 0 {
+        wake::wake(&INSIDE, i32::MAX);
+    }
+}
+
+/// This thread leaves by a `jump` what it was doing inside. (One that comes between the thread's count and its note of that
+/// leaves it counted.)
+pub fn abandon(jump: impl FnOnce() -> Jump) {
+    let mine = MINE.get();
+    if mine.place.is_some_and(|place| jump().leaves(place)) {
+        leave(mine.counted);
     }
 }
 
@@ -124,11 +148,38 @@ pub fn force_open() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jump::tests::{far_below, handlers_place};
     use std::sync::atomic::AtomicBool;
+    use std::sync::{Mutex, PoisonError};
     use std::thread;
+
+    /// There is one gate for all tests.
+    static IN_TURN: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn who_leaves_by_a_jump_is_not_inside_any_more() {
+        let _turn = IN_TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = || INSIDE.load(SeqCst);
+        let jumps = || {
+            let outside = Place::here();
+            far_below(|| {
+                std::mem::forget((pass(), pass()));
+                abandon(|| Jump::towards(handlers_place()));
+                assert_eq!(inside(), 1, "a handler jumps within itself");
+                abandon(|| Jump::towards(outside));
+                assert_eq!(inside(), 0);
+                abandon(|| unreachable!("it is not inside"));
+            });
+            let _again = pass();
+            assert_eq!(inside(), 1);
+        };
+        thread::scope(|scope| _ = scope.spawn(jumps));
+        assert_eq!(inside(), 0);
+    }
 
     #[test]
     fn a_shut_gate_waits_for_those_inside_and_lets_nobody_in() {
+        let _turn = IN_TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let (inside, shut_now) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let first = pass();

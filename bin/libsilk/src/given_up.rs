@@ -17,7 +17,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Linux serves `socket`, of which `fd` is a descriptor, from now on. A link-local address of it is on the link
-/// `scope`.
+/// `scope`. For who has the turn to name it: what other threads set meanwhile waits for that
+/// ([`NamingTurn::before_connecting`](crate::naming_turn::NamingTurn::before_connecting)).
 ///
 /// # Errors
 /// `ENETUNREACH` where Linux does not give it the address that it has; `ENETDOWN` for a strict program. The socket

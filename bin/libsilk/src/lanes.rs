@@ -130,6 +130,10 @@ pub fn send(socket: &Found, (number, lane): (u32, &Slot), sent: &Sent, from: &Ve
     let at = lane.tx_write.load(Relaxed);
     let push = |ring| push_datagram(ring, at, space, sent, &from.slices()).is_some();
     let placed = state::writable(lane) >= space && state::send_ring(lane).is_ok_and(push);
+    if turn.is_parents() {
+        // A handler has forked here, and this is the child: the parent says so.
+        return placed;
+    }
     if placed {
         lane.tx_write.store(at.wrapping_add(space), SeqCst);
     }

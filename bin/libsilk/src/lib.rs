@@ -13,7 +13,7 @@
 //! | | files |
 //! |---|---|
 //! | what is known | `numbers` descriptor → a word, `table` → `socket`, `epoll_set`; its `slot` in the arena, `state`; `settings`; `inode`; `family`, `environment` |
-//! | moving data | `stream_io`, `urgent`, `datagram_io`, `cork`, `sendfile`, `splice`; `transfer` picks; `vectors` are the program's buffers; `arrived`, `arrival` |
+//! | moving data | `stream_io`, `urgent`, `datagram_io`, `cork`, `sendfile` (`direct` of some files), `splice`; `transfer` picks; `vectors` are the program's buffers; `arrived`, `arrival` |
 //! | waiting | `wait` on one socket, `accept` from a `listener`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread`, `clock` |
 //! | standard streams | `stdio` of sockets, `succession`, `reopen`; `speaking` to people |
 //! | naming | `naming`, `connect`, `named_path`: to a `server`; `progress`, `spares`, `disconnect`, `options`, `groups`, `close`, `descriptor` |
@@ -46,6 +46,7 @@ mod corked;
 mod cursor;
 mod datagram_io;
 mod descriptor;
+mod direct;
 mod disconnect;
 mod ending;
 mod environment;
@@ -70,6 +71,7 @@ mod heap;
 mod inode;
 mod instead;
 mod internal;
+mod jump;
 mod lanes;
 mod last_thread;
 mod listener;

@@ -39,6 +39,17 @@ pub fn is_waiting_in(listener: &Listener) -> bool {
     queues(listener).any(|(_, queue)| !queue.is_empty())
 }
 
+/// The record that a socket listens with, plus one, and how many connections have been queued there so far, also those that
+/// were taken. When one more has come the two are not what they ever were before, also where the socket has listened anew
+/// meanwhile: whoever has a record, its counts go on.
+pub fn arrivals(slot: &Slot) -> (u32, u32) {
+    let number = slot.listener.load(Relaxed);
+    let record = family::joined().and_then(|family| family.arena.listener(number));
+    record.map_or((0, 0), |listener| {
+        (number + 1, queues(listener).map(|(_, queue)| queue.queued()).fold(0, u32::wrapping_add))
+    })
+}
+
 /// What the daemon and its program share of a listening socket.
 pub fn of(slot: &Slot) -> Option<&'static Listener> {
     family::joined()?.arena.listener(slot.listener.load(Relaxed))

@@ -18,6 +18,7 @@ use crate::errno::{Answer, check};
 use crate::family;
 use crate::groups;
 use crate::listener;
+use crate::naming_turn::NamingTurn;
 use crate::option_names;
 use crate::real;
 use crate::settings::flag;
@@ -180,6 +181,11 @@ pub unsafe fn set(
             }
             _ => {}
         }
+    }
+    let _turn = NamingTurn::before_connecting(socket.record(), fd)?;
+    if !socket.is_served() {
+        // SAFETY: as the caller promises.
+        return check(unsafe { real::setsockopt(fd, level, name, value, len) }).map(drop);
     }
     let alteration = Alteration::begin(socket);
     // SAFETY: as the caller promises.

@@ -125,7 +125,7 @@ fn pack(socket: &Socket, number: c_int) -> Answer<Option<OwnedFd>> {
     else {
         return Err(libc::EPROTO);
     };
-    shared::begin(socket);
+    shared::begin([socket]);
     let parcel = Parcel::new(ticket, record::describe(socket));
     // SAFETY: the program is passing it, so it is open.
     let kernels = unsafe { BorrowedFd::borrow_raw(number) };

@@ -15,6 +15,7 @@ use crate::last_thread;
 use crate::lock::{self, Guarded, Lock, Turn};
 use crate::mappings;
 use crate::nameless;
+use crate::own_turn;
 use crate::real;
 use crate::shared;
 use crate::signals::Blocked;
@@ -44,8 +45,15 @@ thread_local! {
 }
 
 /// What nobody may be in the middle of, in the order in which they are taken.
-const LOCKS: [fn() -> &'static Lock; 6] =
-    [mappings::lock, files::lock, stdio::lock, spares::lock, spawn_actions::lock, family::line_lock];
+const LOCKS: [fn() -> &'static Lock; 7] = [
+    mappings::lock,
+    files::lock,
+    stdio::lock,
+    spares::lock,
+    spawn_actions::lock,
+    family::line_lock,
+    shared::lock,
+];
 
 unsafe extern "C" {
     fn pthread_atfork(
@@ -73,7 +81,7 @@ extern "C" fn prepare() {
     if family::joined().is_some() {
         let child = expect_child();
         *CHILD.lock() = child;
-        socket::used().iter().filter(|socket| socket.is_served()).for_each(shared::begin);
+        shared::begin(socket::used().iter().filter(|socket| socket.is_served()));
     }
     if REPORTS.get() {
         *PIPE.lock() = pipe();
@@ -150,26 +158,31 @@ impl Drop for Still {
 }
 
 fn expect_child() -> Option<(Lifeline, u32)> {
-    let (ours, daemons) = with_room_for(2, Lifeline::pair).ok()?;
+    let (ours, daemons) = with_room(Lifeline::pair).ok()?;
     let Ok(Reply::Forked { process }) = family::ask(&Request::Fork, &[daemons.as_fd()]) else { return None };
     Some((Lifeline::from_descriptor(internal::keep(ours.into_descriptor())), process))
 }
 
-/// Makes so many descriptors, beyond the program's own limit where it has none left: a fork needs none on Linux. There may be no room
-/// beyond it either (`ulimit -Hn`).
-fn with_room_for<T>(descriptors: libc::rlim_t, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+/// More numbers than this library has beyond a program's limit: a child's lifeline that was made so is there.
+const BEYOND: libc::rlim_t = 1024;
+
+/// Makes descriptors, beyond the program's own limit where it has no numbers left: a fork needs none on Linux. Beyond
+/// the hard limit (`ulimit -Hn`) it has to have the right to go.
+fn with_room<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
     make().or_else(|full| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: fills the structure it is given.
         if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } < 0 {
             return Err(full);
         }
-        let more = libc::rlimit {
-            rlim_cur: (limit.rlim_cur.saturating_add(descriptors)).min(limit.rlim_max),
-            ..limit
-        };
-        // SAFETY: reads the structure it is given; so below.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const more) };
+        let beyond = limit.rlim_max.max(limit.rlim_cur.saturating_add(BEYOND));
+        for rlim_max in [beyond, limit.rlim_max] {
+            let more = libc::rlimit { rlim_cur: rlim_max, rlim_max };
+            // SAFETY: reads the structure it is given; so below.
+            if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const more) } == 0 {
+                break;
+            }
+        }
         let made = make();
         // SAFETY: as above. What is beyond the limit stays open.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
@@ -197,6 +210,7 @@ extern "C" fn in_child() {
     lock::ask_who_i_am();
     last_thread::begin();
     ending::forget();
+    own_turn::begin_child();
     LOCKS.iter().for_each(|lock| lock().force_open());
     epoll::force_open_all();
     socket::used().iter().for_each(Socket::open_locks);

@@ -2,7 +2,8 @@
 
 use crate::disconnect;
 use crate::errno::Answer;
-use crate::socket::{Found, Role, shape};
+use crate::shared::Alteration;
+use crate::socket::{Found, Role, Socket, shape};
 use crate::state;
 use crate::wait::{self, Change, Deadline};
 use silk_stream::{Slot, status};
@@ -39,10 +40,16 @@ pub fn progress(socket: Found) -> Answer<Progress> {
         return Err(disconnect::of_failed(socket, slot));
     }
     if now & status::CONNECTED != 0 {
-        socket.shape.fetch_or(shape::GREETED, Relaxed);
+        greet(&socket);
         return Ok(Progress::Done);
     }
     if socket.is_nonblocking(0) { Err(libc::EALREADY) } else { Ok(Progress::Going) }
+}
+
+/// The program learns that it is connected, and with it all that hold the socket.
+fn greet(socket: &Socket) {
+    let _told = Alteration::begin(socket);
+    socket.shape.fetch_or(shape::GREETED, Relaxed);
 }
 
 /// Waits until the connection is established or has failed.
@@ -59,7 +66,7 @@ pub fn finish(socket: &Found) -> Answer<()> {
             return Err(disconnect::of_failed(*socket, slot));
         }
         if now & status::CONNECTED != 0 {
-            socket.shape.fetch_or(shape::GREETED, Relaxed);
+            greet(socket);
             return Ok(());
         }
         if now & status::CONNECTING == 0 {

@@ -1,6 +1,6 @@
 //! A socket in words: what a process leaves to its next image, or gives to the process that it passes the socket to.
 
-use crate::settings;
+use crate::settings::{self, put_bits};
 use crate::socket::{self, Role, Socket, stage};
 use silk_stream::SHARED_WORDS;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,6 +11,13 @@ pub const WORDS: usize = BEFORE + settings::WORDS + FOREIGN + 1;
 const BEFORE: usize = 5;
 /// Those behind the options: what it was given of others.
 const FOREIGN: usize = 8;
+/// What the processes that hold a socket tell each other of it: its shape, flags, what is shut down with the role, and options.
+pub type SharedWords = [u32; SHARED_WORDS];
+
+/// So many of these, the first, are sets of bits, each of which stands for itself: those before the options, and the first two of
+/// the options. The others are numbers.
+const SETS: usize = 5;
+
 /// What a socket does, by its number.
 const ROLES: [Role; 3] = [Role::Stream, Role::Listener, Role::Datagram];
 
@@ -27,8 +34,8 @@ pub fn describe(socket: &Socket) -> Vec<u32> {
     words
 }
 
-/// What the processes that hold a socket tell each other of it: its shape, flags, what is shut down with the role, and options.
-pub fn shared_words(socket: &Socket) -> [u32; SHARED_WORDS] {
+/// What this process would tell others that hold the socket.
+pub fn shared_words(socket: &Socket) -> SharedWords {
     let mut words = [0; SHARED_WORDS];
     let head = [socket.shape.load(Relaxed), socket.flags.load(Relaxed), mixed(socket)];
     let all = head.into_iter().chain(socket.settings.words());
@@ -36,16 +43,28 @@ pub fn shared_words(socket: &Socket) -> [u32; SHARED_WORDS] {
     words
 }
 
-/// Takes over what another process has told. What it has made of the words is that program's affair.
-pub fn take_over(socket: &Socket, words: &[u32; SHARED_WORDS]) {
+/// The bits by which these differ: of a number all.
+pub fn differing(before: &SharedWords, after: &SharedWords) -> SharedWords {
+    let mut bits = [0; SHARED_WORDS];
+    for (at, (bits, (before, after))) in bits.iter_mut().zip(before.iter().zip(after)).enumerate() {
+        *bits = if at >= SETS && before != after { u32::MAX } else { before ^ after };
+    }
+    bits
+}
+
+/// Takes over these `bits` of what another process has told. What it has made of the words is that program's affair.
+pub fn take_over(socket: &Socket, words: &SharedWords, bits: &SharedWords) {
     let &[shape, flags, mixed, ref options @ ..] = words;
-    socket.shape.store(shape, Relaxed);
-    socket.flags.store(flags, Relaxed);
-    socket.shut.store(mixed >> 2, Relaxed);
-    if let Some(role) = ROLES.get(mixed as usize & 3) {
+    let &[of_shape, of_flags, of_mixed, ref of_options @ ..] = bits;
+    put_bits(&socket.shape, shape, of_shape);
+    put_bits(&socket.flags, flags, of_flags);
+    put_bits(&socket.shut, mixed >> 2, of_mixed >> 2);
+    if of_mixed & 3 != 0
+        && let Some(role) = ROLES.get(mixed as usize & 3)
+    {
         socket.set_role(*role);
     }
-    socket.settings.set(*options);
+    socket.settings.put_bits(options, of_options);
 }
 
 /// What is shut down, and the role.

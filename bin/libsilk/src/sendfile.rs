@@ -1,6 +1,7 @@
 //! `sendfile` to a socket of ours: to a stream a reference to the file, or what it says is read straight into the
-//! send ring; to a datagram socket one datagram.
+//! send ring (or [`ahead`](crate::direct), where that cannot be); to a datagram socket one datagram.
 
+use crate::direct::{Ahead, is_direct};
 use crate::errno::{self, Answer, check_size};
 use crate::files;
 use crate::mappings::{LEAST, Part, identify};
@@ -12,7 +13,7 @@ use crate::transfer;
 use crate::vectors::{self, Vectors};
 use libc::off_t;
 use silk_stream::Slot;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
 /// Linux moves at most so much in one call.
@@ -84,16 +85,32 @@ fn advance(file: c_int, by: usize) {
 }
 
 fn send_stream(socket: &Found, file: c_int, start: Option<off_t>, count: usize) -> Answer {
-    let done = Cell::new(0usize);
+    let (done, ahead) = (Cell::new(0usize), RefCell::new(Ahead::new()));
     let is_copied = || !part_of(file, start, count).is_some_and(|part| files::is_known(&part));
     let portion = stream_io::portion(is_copied);
     // Nobody waits for room for what is behind the end of the file.
     let may_wait = socket.slot().is_ok_and(|slot| count > state::writable(slot) as usize);
     let whole = may_wait.then(|| part_of(file, start, count.min(MOST))).flatten();
     let want = whole.filter(|part| part.len > 0).map_or(count.min(MOST), |part| part.len);
-    stream_io::send_with(socket, want, (0, Extent::AtMost), portion, |slot, _, (place, room)| {
-        let ring = state::send_ring(slot)?;
+    stream_io::send_with(socket, want, (0, Extent::AtMost), portion, |slot, _, free| {
         let at = start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));
+        let left = count.saturating_sub(done.get());
+        let got = put_next(slot, free, (file, at, left), &mut ahead.borrow_mut())?;
+        done.set(done.get() + got);
+        Ok(got)
+    })
+}
+
+/// Puts what comes next into a ring that has `room` at `place`: what was read `ahead`, or what the file has from `at`
+/// on, or from where it stands, by reference if that can be. `left`: what the program asked for and has not got.
+fn put_next(
+    slot: &Slot,
+    (place, room): (u32, usize),
+    (file, at, left): (c_int, Option<off_t>, usize),
+    ahead: &mut Ahead,
+) -> Answer {
+    let ring = state::send_ring(slot)?;
+    if ahead.is_empty() {
         if room >= LEAST
             && let Some(part) = part_of(file, at, room)
             && files::refer(slot, ring, place, &part)
@@ -101,12 +118,9 @@ fn send_stream(socket: &Found, file: c_int, start: Option<off_t>, count: usize) 
             if at.is_none() {
                 advance(file, part.len);
             }
-            done.set(done.get() + part.len);
             return Ok(part.len);
         }
-        if at.is_none() {
-            standing(file)?;
-        }
+        let from = at.map_or_else(|| standing(file), Ok)?;
         let got = read_into_ring(slot, (place, room), |vectors, parts| {
             // SAFETY: as there.
             unsafe {
@@ -115,10 +129,17 @@ fn send_stream(socket: &Found, file: c_int, start: Option<off_t>, count: usize) 
                     Some(at) => real::preadv(file, vectors, parts, at),
                 }
             }
-        })?;
-        done.set(done.get() + got);
-        Ok(got)
-    })
+        });
+        if got != Err(libc::EINVAL) || !is_direct(file) {
+            return got;
+        }
+        ahead.read(file, from, left)?;
+    }
+    let put = ahead.put(ring, place, room);
+    if at.is_none() {
+        advance(file, put);
+    }
+    Ok(put)
 }
 
 /// Lets `read` put at most `room` bytes into the send ring of a socket, from an index on. It is given vectors as `readv(2)` takes

@@ -177,6 +177,12 @@ impl Settings {
         self.cells().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
     }
 
+    /// Sets these `bits` of them.
+    pub fn put_bits(&self, words: &[u32; WORDS], bits: &[u32; WORDS]) {
+        let words = words.iter().zip(bits);
+        self.cells().zip(words).for_each(|(cell, (word, bits))| put_bits(cell, *word, *bits));
+    }
+
     /// The service bits of what is sent to a peer of IPv4 or `six`.
     pub fn service_over(&self, six: bool) -> &AtomicU32 {
         if six { &self.traffic_class } else { &self.service }
@@ -234,6 +240,13 @@ impl Settings {
     /// `SO_SNDTIMEO`.
     pub fn send_limit(&self) -> Option<Duration> {
         limit(&self.send_timeout)
+    }
+}
+
+/// Sets these `bits` of a word, of which other threads may be setting others.
+pub fn put_bits(cell: &AtomicU32, word: u32, bits: u32) {
+    if bits != 0 {
+        let _ = cell.fetch_update(Relaxed, Relaxed, |now| Some((now & !bits) | (word & bits)));
     }
 }
 

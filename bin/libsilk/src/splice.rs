@@ -1,14 +1,27 @@
-//! `splice` from a pipe to a socket of ours: what the pipe holds is read straight into the send ring. The other way it is
-//! refused, for which programs have a way round; but what lies in a pipe has been taken from somewhere, and has to get on.
+//! `splice` from a pipe to a socket of ours: what the pipe holds is read straight into the send ring of a
+//! stream, or becomes one datagram. The other way it is refused, for which programs have a way round; but
+//! what lies in a pipe has been taken from somewhere, and has to get on.
+//!
+//! Whatever was written to the pipe at once, a datagram is all that it holds at that moment, as far as the
+//! call asks for it. So it is with Linux, which gives UDP sixteen pieces of the pipe at a time, and says with
+//! all but the last that more is to come. (Of a pipe of packets, `O_DIRECT`, it is the first.) What cannot be
+//! sent stays in the pipe.
 
-use crate::errno::{Answer, check, last};
+use crate::cork;
+use crate::errno::{Answer, check, check_size, last};
 use crate::real;
 use crate::sendfile::read_into_ring;
 use crate::socket::{Found, Role};
 use crate::stream_io::{self, Extent};
+use crate::transfer;
+use crate::vectors::{Vectors, single};
 use libc::{iovec, ssize_t};
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
+use std::time::Duration;
+
+/// Until there may be room again that another thread has used.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// Sends at most `count` bytes of those that `pipe` holds; 0 at its end. `at`: whether a place in the pipe is named, and one
 /// in the socket.
@@ -21,35 +34,59 @@ pub fn send(socket: &Found, pipe: c_int, at: [bool; 2], count: usize, flags: c_u
     }
     match (is_pipe(pipe), at) {
         (true, [true, _]) => return Err(libc::ESPIPE),
-        (true, [false, false]) if socket.role() == Role::Stream => {}
+        (true, [false, false]) => {}
         _ => return Err(libc::EINVAL),
     }
+    // That the pipe is not waited for says nothing of the socket.
     let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
     let more = if flags & libc::SPLICE_F_MORE == 0 { 0 } else { libc::MSG_MORE };
-    // Another may have read it empty since it was looked at.
-    let is_dry = Cell::new(false);
     loop {
         let want = count.min(held(pipe, waits)?);
         if want == 0 {
             // At the pipe's end nothing is asked of the socket.
             return Ok(0);
         }
-        is_dry.set(false);
-        let portion = stream_io::portion(|| true);
-        let sent = stream_io::send_with(
-            socket,
-            want,
-            // That the pipe is not waited for says nothing of the socket.
-            (more, Extent::AtMost),
-            portion,
-            |slot, _, place| {
-                let read = read_into_ring(slot, place, |vectors, parts| take(pipe, vectors, parts));
-                is_dry.set(read == Err(libc::EAGAIN));
-                read
-            },
-        );
-        if sent != Err(libc::EAGAIN) || !is_dry.get() {
-            return sent;
+        let sent = match socket.role() {
+            Role::Stream => send_stream(socket, pipe, want, more)?,
+            Role::Datagram => send_datagram(socket, pipe, want, more)?,
+            Role::Listener => return stream_io::refuse(socket, 0),
+        };
+        if let Some(sent) = sent {
+            return Ok(sent);
+        }
+    }
+}
+
+/// Sends so much over a stream; `None`: another has read the pipe empty since it was looked at.
+fn send_stream(socket: &Found, pipe: c_int, want: usize, more: c_int) -> Answer<Option<usize>> {
+    let is_dry = Cell::new(false);
+    let portion = stream_io::portion(|| true);
+    let sent = stream_io::send_with(socket, want, (more, Extent::AtMost), portion, |slot, _, place| {
+        let read = read_into_ring(slot, place, |vectors, parts| take(pipe, vectors, parts));
+        is_dry.set(read == Err(libc::EAGAIN));
+        read
+    });
+    if sent == Err(libc::EAGAIN) && is_dry.get() { Ok(None) } else { sent.map(Some) }
+}
+
+/// The same as a datagram, or as a part of one. Nothing can be put back into a pipe, so nothing is taken
+/// until it may be sent.
+fn send_datagram(socket: &Found, pipe: c_int, want: usize, more: c_int) -> Answer<Option<usize>> {
+    cork::until_room(socket, want, more)?;
+    let mut bytes = vec![0u8; want];
+    let room = single(bytes.as_mut_ptr().cast(), want);
+    let got = match check_size(take(pipe, room.as_ptr(), 1)) {
+        Ok(0) | Err(libc::EAGAIN) => return Ok(None),
+        got => got?,
+    };
+    let part = single(bytes.as_ptr().cast(), got);
+    // SAFETY: so many bytes were read into the buffer.
+    let part = unsafe { Vectors::new(&part) };
+    loop {
+        match transfer::send(socket, &part, more) {
+            // It is taken, and another thread has used the room.
+            Err(libc::EAGAIN | libc::EINTR) => std::thread::sleep(MOMENT),
+            sent => return sent.map(Some),
         }
     }
 }
@@ -57,7 +94,7 @@ pub fn send(socket: &Found, pipe: c_int, at: [bool; 2], count: usize, flags: c_u
 /// Reads what a pipe holds, and does not wait, where Linux can do that: nobody else can write to the socket meanwhile, nor close it,
 /// and signals wait too.
 fn take(pipe: c_int, vectors: *const iovec, parts: c_int) -> ssize_t {
-    // SAFETY: the caller's vectors are for what is read ([`read_into_ring`]).
+    // SAFETY: the caller's vectors are for what is read.
     let read = unsafe { real::preadv2(pipe, vectors, parts, -1, libc::RWF_NOWAIT) };
     if read < 0 && [libc::EOPNOTSUPP, libc::ENOSYS].contains(&last()) {
         // SAFETY: as above.

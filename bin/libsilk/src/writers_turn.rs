@@ -17,7 +17,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 pub struct WritersTurn<'a> {
     socket: &'a Found,
     slot: &'a Slot,
-    _turn: OwnTurn<'a>,
+    turn: OwnTurn<'a>,
 }
 
 impl<'a> WritersTurn<'a> {
@@ -31,7 +31,7 @@ impl<'a> WritersTurn<'a> {
         let slot = socket.slot()?;
         vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| until_vacated(slot, seen));
         note_counted(socket, true);
-        Ok(Self { socket, slot, _turn: turn })
+        Ok(Self { socket, slot, turn })
     }
 
     /// The socket's slot.
@@ -59,6 +59,10 @@ pub fn until_vacated(slot: &Slot, seen: u32) -> bool {
 
 impl Drop for WritersTurn<'_> {
     fn drop(&mut self) {
+        if self.turn.is_parents() {
+            // Which is counted once, and takes that back itself.
+            return;
+        }
         // Who leaves by a jump between the two stays counted: the ring keeps its memory, and nothing worse.
         note_counted(self.socket, false);
         vacate::leave(&self.slot.tx_writers);

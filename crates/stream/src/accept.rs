@@ -71,6 +71,12 @@ impl AcceptQueue {
         self.head.load(Ordering::SeqCst)
     }
 
+    /// How many entries have been queued so far (wrapping), also those that were taken: whether it moves shows
+    /// whether anybody comes. It goes on where the queue is another listening socket's.
+    pub fn queued(&self) -> u32 {
+        self.tail.load(Ordering::SeqCst)
+    }
+
     /// The daemon's, before a socket listens: it is the queue of the class at `rank` of that listening socket's record.
     pub fn begin(&self, listener: u32, rank: usize) {
         self.name.store(listener * RANKS as u32 + rank as u32, Ordering::SeqCst);
@@ -222,6 +228,21 @@ mod tests {
         owners[0].store(99, Ordering::SeqCst);
         assert_eq!(queue.pop(7, |slot| owners.get(slot as usize)), Some(1));
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_has_come_is_counted_whoever_takes_it_and_whoever_listens() {
+        let queue = AcceptQueue::default();
+        let owner = AtomicU32::new(OWNER_NOBODY);
+        let mut counts = vec![queue.queued()];
+        for _ in 0..2 {
+            queue.begin(3, 0);
+            assert!(queue.push(0, &owner));
+            counts.push(queue.queued());
+            assert_eq!(queue.pop(7, |_| Some(&owner)), Some(0));
+            counts.push(queue.queued());
+        }
+        assert_eq!(counts, [0, 1, 1, 2, 2]);
     }
 
     #[test]

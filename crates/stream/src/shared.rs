@@ -55,11 +55,11 @@ impl Shared {
         std::array::from_fn(|at| self.words[at].load(Relaxed))
     }
 
-    /// A process has changed what differs between these two; how often any has now.
-    pub fn tell(&self, before: &[u32; SHARED_WORDS], after: &[u32; SHARED_WORDS]) -> u32 {
-        for (word, (old, new)) in self.words.iter().zip(before.iter().zip(after)) {
-            if old != new {
-                word.store(*new, Relaxed);
+    /// A process has changed these `bits` of the words; how often any has been changed now.
+    pub fn tell(&self, words: &[u32; SHARED_WORDS], bits: &[u32; SHARED_WORDS]) -> u32 {
+        for (word, (new, bits)) in self.words.iter().zip(words.iter().zip(bits)) {
+            if *bits != 0 {
+                let _ = word.fetch_update(Relaxed, Relaxed, |now| Some((now & !bits) | (new & bits)));
             }
         }
         self.changes.fetch_add(1, AcqRel).wrapping_add(1)
@@ -205,12 +205,16 @@ mod tests {
         let mut known = [0; SHARED_WORDS];
         known[3] = 5;
         let first = shared.begin(&known);
+        let mut bits = [[0; SHARED_WORDS]; 2];
         let (mut one, mut other) = (known, known);
         (one[0], other[36]) = (1, 9);
-        assert_eq!(shared.tell(&known, &one), first + 1);
-        assert_eq!(shared.tell(&known, &other), first + 2);
+        // Of one word, too.
+        (one[3], other[3]) = (7, 4);
+        ([bits[0][0], bits[0][3]], [bits[1][36], bits[1][3]]) = ([u32::MAX, 2], [u32::MAX, 1]);
+        assert_eq!(shared.tell(&one, &bits[0]), first + 1);
+        assert_eq!(shared.tell(&other, &bits[1]), first + 2);
         let words = shared.words();
-        assert_eq!((words[0], words[3], words[36], shared.changes()), (1, 5, 9, first + 2));
+        assert_eq!((words[0], words[3], words[36], shared.changes()), (1, 6, 9, first + 2));
     }
 }
 

@@ -1,5 +1,7 @@
 //! `longjmp` and its kin: a signal's handler may leave by them what its thread was in the middle of.
 
+use crate::gate;
+use crate::jump::Jump;
 use crate::own_turn;
 use crate::real;
 use libc::{c_int, c_void};
@@ -7,7 +9,10 @@ use libc::{c_int, c_void};
 /// # Safety
 /// As the C library's.
 unsafe fn leave(jump: unsafe fn(*mut c_void, c_int) -> c_int, to: *mut c_void, value: c_int) -> ! {
-    own_turn::abandon();
+    // SAFETY: the program jumps to what it has set.
+    let this = || unsafe { Jump::by(to) };
+    own_turn::abandon(this);
+    gate::abandon(this);
     // SAFETY: the program keeps the contract of the function it calls, which does not return.
     unsafe {
         jump(to, value);

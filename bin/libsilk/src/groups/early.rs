@@ -28,6 +28,11 @@ struct Joined {
 /// What stands there then.
 const BLOCKED: u32 = 1;
 
+/// Words of one of them: those of two addresses.
+pub const WORDS: usize = 2 * ADDRESS;
+/// Words of an address: the halves of its IP, its port and its scope.
+const ADDRESS: usize = 6;
+
 /// The groups that a socket has joined before it was decided who serves it: Linux's descriptor has joined them already. There is
 /// room for them from when a program first joins one.
 pub struct Early(OnceLock<Box<[Joined; EARLY]>>);
@@ -82,6 +87,27 @@ impl Joined {
     fn forget(&self) {
         self.put(Ipv6Addr::UNSPECIFIED.into(), (None, false), (None, 0));
     }
+
+    /// In words.
+    fn words(&self) -> impl Iterator<Item = u32> {
+        [&self.group, &self.source].into_iter().flat_map(|address| {
+            let [high, low] = address.ip.each_ref().map(|half| half.load(Relaxed));
+            let (port, scope) = (address.port.load(Relaxed), address.scope.load(Relaxed));
+            [high as u32, (high >> 32) as u32, low as u32, (low >> 32) as u32, port, scope]
+        })
+    }
+
+    fn set(&self, words: &[u32; WORDS]) {
+        let half = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        let (addresses, _) = words.as_chunks::<ADDRESS>();
+        for (address, words) in [&self.group, &self.source].into_iter().zip(addresses) {
+            let &[first, second, third, fourth, port, scope] = words;
+            let halves = [half(first, second), half(third, fourth)];
+            address.ip.iter().zip(halves).for_each(|(place, half)| place.store(half, Relaxed));
+            address.port.store(port, Relaxed);
+            address.scope.store(scope, Relaxed);
+        }
+    }
 }
 
 impl Early {
@@ -92,6 +118,13 @@ impl Early {
 
     fn all(&self) -> &[Joined] {
         self.0.get().map_or(&[], |all| all.as_slice())
+    }
+
+    fn make_room(&self) {
+        if self.0.get().is_none() {
+            // If another thread is first, its own is as good.
+            let _ = self.0.set(Box::new([const { Joined::none() }; EARLY]));
+        }
     }
 
     /// Whether [`note`](Self::note) can remember what is asked, if it is one of those things.
@@ -121,9 +154,8 @@ impl Early {
             Membership::Unblock(source) => (false, Some(source), true),
         };
         let link = link_of(asked.at);
-        if adds && self.0.get().is_none() {
-            // If another thread is first, its own is as good.
-            let _ = self.0.set(Box::new([const { Joined::none() }; EARLY]));
+        if adds {
+            self.make_room();
         }
         let of_group = self.all().iter().filter(|joined| joined.group() == Some(asked.group));
         // As in Linux, who leaves and names no interface leaves the first.
@@ -151,6 +183,19 @@ impl Early {
     /// Forgets all.
     pub fn clear(&self) {
         self.all().iter().for_each(Joined::forget);
+    }
+
+    /// Each of them in [`WORDS`] words, for the image after an exec: its descriptor of Linux's is in those groups
+    /// still.
+    pub fn words(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
+        self.all().iter().filter(|joined| joined.group().is_some()).map(Joined::words)
+    }
+
+    /// Remembers one of those that the image before an exec has left, if there is room.
+    pub fn take_over(&self, words: &[u32; WORDS]) {
+        self.make_room();
+        let free = self.all().iter().find(|joined| joined.group().is_none());
+        free.into_iter().for_each(|joined| joined.set(words));
     }
 
     /// Takes them to the daemon, now that it serves the socket with this slot. What it refuses is Linux's alone, which is said.
@@ -269,5 +314,32 @@ mod tests {
         assert!(note(loopback, Membership::Join) && note((None, 0), Membership::Leave));
         assert_eq!(known().count(), 1);
         assert!(note((None, 0), Membership::Leave) && known().next().is_none());
+    }
+
+    #[test]
+    fn what_was_joined_early_is_the_same_in_the_image_after_an_exec() {
+        let (before, after) = (Early::new(), Early::new());
+        let group = IpAddr::from([239, 0, 0, 1]);
+        let loopback = (Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), 0);
+        let six = IpAddr::from([0xff15, 0, 0, 0, 0, 0, 0, 0x99]);
+        let source = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);
+        let blocked = IpAddr::from([192, 0, 2, 3]);
+        for (group, at, change) in [
+            (group, loopback, Membership::Join),
+            (group, loopback, Membership::Block(blocked)),
+            (six, (None, 7), Membership::Add(source)),
+        ] {
+            assert!(before.note(Call { group, at, change }));
+        }
+        let told = |early: &Early| {
+            let known = early.all().iter().filter(|joined| joined.group().is_some());
+            known.map(|one| (one.group(), one.source(), one.blocks(), one.at())).collect::<Vec<_>>()
+        };
+        for words in before.words() {
+            let words: [u32; WORDS] = words.collect::<Vec<_>>().try_into().unwrap();
+            after.take_over(&words);
+        }
+        assert_eq!((told(&after).len(), told(&after)), (3, told(&before)));
+        assert_eq!(Early::new().words().count(), 0);
     }
 }

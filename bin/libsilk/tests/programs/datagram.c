@@ -1,6 +1,39 @@
 /* Datagrams: whole or not at all, each with its sender. */
 #include "check.h"
 
+/* All that a pipe holds is one datagram, and what cannot be sent stays there. */
+static void splices(void)
+{
+	static char page[3000], b[70000];
+	int ends[2], from = bound(SOCK_DGRAM), to = bound(SOCK_DGRAM);
+	struct sockaddr_in there = at(port_of(to));
+	CHECK(pipe(ends) == 0);
+	CHECK(write(ends[1], page, sizeof page) == sizeof page && write(ends[1], page, sizeof page) == sizeof page);
+	FAILS(splice(ends[0], NULL, from, NULL, sizeof b, 0), EDESTADDRREQ);
+	CHECK(connect(from, (struct sockaddr *)&there, sizeof there) == 0);
+	CHECK(splice(ends[0], NULL, from, NULL, sizeof b, 0) == 2 * sizeof page);
+	settle();
+	CHECK(recv(to, b, sizeof b, MSG_DONTWAIT) == 2 * sizeof page);
+	FAILS(splice(ends[0], NULL, from, NULL, 1, SPLICE_F_NONBLOCK), EAGAIN);
+	/* Some of it, a part of a datagram, and the rest of that. */
+	CHECK(write(ends[1], "abcdef", 6) == 6);
+	CHECK(splice(ends[0], NULL, from, NULL, 2, 0) == 2);
+	CHECK(splice(ends[0], NULL, from, NULL, 2, SPLICE_F_MORE) == 2);
+	CHECK(splice(ends[0], NULL, from, NULL, sizeof b, 0) == 2);
+	settle();
+	CHECK(recv(to, b, sizeof b, MSG_DONTWAIT) == 2 && !memcmp(b, "ab", 2));
+	CHECK(recv(to, b, sizeof b, MSG_DONTWAIT) == 4 && !memcmp(b, "cdef", 4));
+	/* More than any datagram has. */
+	CHECK(write(ends[1], b, 65536) == 65536);
+	FAILS(splice(ends[0], NULL, from, NULL, 65536, 0), EMSGSIZE);
+	CHECK(read(ends[0], b, sizeof b) == 65536);
+	/* The end of a pipe is none. */
+	CHECK(close(ends[1]) == 0 && splice(ends[0], NULL, from, NULL, 1, 0) == 0);
+	settle();
+	FAILS(recv(to, b, sizeof b, MSG_DONTWAIT), EAGAIN);
+	close(ends[0]), close(from), close(to);
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
@@ -97,5 +130,6 @@ int main(int argc, char **argv)
 	settle();
 	FAILS(read(client, b, 1), ECONNREFUSED);
 	close(client);
+	splices();
 	return end();
 }

@@ -119,32 +119,50 @@ static void forks(void)
 	close(fds[0]);
 }
 
-/* On Linux a fork needs no descriptor. */
-static void forks_without_a_free_descriptor(void)
+/* Whether a hard limit may be raised again. */
+static int may_raise_limits(void)
+{
+	struct rlimit low = { 200, 200 }, high = { 200, 201 };
+	int status;
+	if (fork() == 0)
+		_exit(setrlimit(RLIMIT_NOFILE, &low) || setrlimit(RLIMIT_NOFILE, &high));
+	wait(&status);
+	return status == 0;
+}
+
+/* On Linux a fork needs no descriptor, nor does one of the child. */
+static void forks_without_a_free_descriptor(rlim_t hard)
 {
 	struct rlimit before, limit;
 	int fds[2], most = 0, status;
-	char b[4];
+	char b[8];
 	pair(fds);
 	getrlimit(RLIMIT_NOFILE, &before);
 	limit = before;
 	limit.rlim_cur = 200;
+	if (hard)
+		limit.rlim_max = hard;
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	for (int fd; (fd = dup(2)) >= 0; most = fd)
 		;
 	FAILS(dup(2), EMFILE);
 	CHECK(most > 3);
-	if (fork() == 0)
-		_exit(write(fds[1], "mine", 4) != 4 || dup(2) >= 0);
-	CHECK(recv(fds[0], b, 4, MSG_WAITALL) == 4 && !memcmp(b, "mine", 4));
+	if (fork() == 0) {
+		if (fork() == 0)
+			_exit(write(fds[1], "mine", 4) != 4 || dup(2) >= 0);
+		wait(&status);
+		_exit(status || write(fds[1], "mine", 4) != 4 || dup(2) >= 0);
+	}
+	CHECK(recv(fds[0], b, 8, MSG_WAITALL) == 8 && !memcmp(b, "minemine", 8));
 	wait(&status);
 	CHECK(status == 0);
 	FAILS(dup(2), EMFILE);
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == 200);
+	CHECK(limit.rlim_max == (hard ? hard : before.rlim_max));
 	for (int fd = 3; fd <= most; fd++)
 		if (fd != fds[0] && fd != fds[1])
 			close(fd);
-	setrlimit(RLIMIT_NOFILE, &before);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	close(fds[0]), close(fds[1]);
 }
 
@@ -597,7 +615,10 @@ int main(int argc, char **argv)
 	locked(MCL_FUTURE);
 	execs();
 	forks();
-	forks_without_a_free_descriptor();
+	forks_without_a_free_descriptor(0);
+	/* Over silk one at the hard limit takes the right to go beyond it. */
+	if (may_raise_limits())
+		forks_without_a_free_descriptor(200);
 	forks_otherwise();
 	ends_by_threads();
 	clones();

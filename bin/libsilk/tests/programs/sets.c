@@ -228,6 +228,89 @@ static void heard_through(int by_above, unsigned how)
 	close(a[0]), close(ep), close(above);
 }
 
+/* What the bell was rung for is read by now, and takes no place of what the kernel has. */
+static void one_event_of_a_watched_set(void)
+{
+	int a[2], other[2], ep = epoll_create1(0);
+	struct epoll_event e;
+	char b;
+	pair(a);
+	CHECK(pipe(other) == 0);
+	add(ep, a[0], EPOLLIN), add(ep, other[0], EPOLLIN);
+	/* Which of the two is looked at first changes. */
+	for (int i = 0; i < 8; i++) {
+		CHECK(write(a[1], "x", 1) == 1 && told(ep) && read(a[0], &b, 1) == 1);
+		CHECK(write(other[1], "x", 1) == 1);
+		CHECK(epoll_wait(ep, &e, 1, 0) == 1 && e.data.fd == other[0]);
+		CHECK(read(other[0], &b, 1) == 1 && epoll_wait(ep, &e, 1, 0) == 0);
+	}
+	close(a[0]), close(a[1]), close(other[0]), close(other[1]), close(ep);
+}
+
+static int comes(int ep, int fd)
+{
+	struct epoll_event e[4];
+	return epoll_wait(ep, e, 4, 5000) == 1 && e[0].data.fd == fd && e[0].events == EPOLLIN;
+}
+
+static int silent(int ep)
+{
+	struct epoll_event e[4];
+	return epoll_wait(ep, e, 4, 30) == 0;
+}
+
+/* Once for each connection that comes, however many wait and whoever takes them. */
+static void listener_by_edge(void)
+{
+	int l = listening(), c[5] = { connected(l) }, ends[2], status, ep = epoll_create1(0);
+	struct epoll_event e;
+	char b;
+	/* One that was there before. */
+	add(ep, l, EPOLLIN | EPOLLET);
+	CHECK(comes(ep, l) && silent(ep));
+	/* Longer than a set goes without a look at all that is in it. */
+	CHECK(epoll_wait(ep, &e, 1, 1300) == 0);
+	/* One more, while that waits. */
+	c[1] = connected(l);
+	CHECK(comes(ep, l) && silent(ep));
+	c[2] = accept(l, NULL, NULL);
+	CHECK(c[2] >= 0 && silent(ep));
+	/* A process with a set of its own takes that, and the next one. */
+	CHECK(pipe(ends) == 0);
+	if (fork() == 0) {
+		int own = epoll_create1(0);
+		add(own, l, EPOLLIN | EPOLLET);
+		for (int i = 0; i < 2; i++)
+			if (!comes(own, l) || accept(l, NULL, NULL) < 0 || write(ends[1], "x", 1) != 1)
+				_exit(1);
+		_exit(!silent(own));
+	}
+	close(ends[1]);
+	CHECK(read(ends[0], &b, 1) == 1);
+	c[3] = connected(l);
+	CHECK(read(ends[0], &b, 1) == 1 && wait(&status) > 0 && status == 0);
+	/* Nothing is left to tell, and the one after is told. */
+	CHECK(silent(ep));
+	c[4] = connected(l);
+	CHECK(comes(ep, l) && silent(ep));
+	for (int i = 0; i < 5; i++)
+		close(c[i]);
+	close(l), close(ep), close(ends[0]);
+}
+
+/* The first connection after it has listened anew is not the one that was told before. */
+static void listener_that_begins_again(void)
+{
+	int l = listening(), c[2], ep = epoll_create1(0);
+	add(ep, l, EPOLLIN | EPOLLET);
+	c[0] = connected(l);
+	CHECK(comes(ep, l));
+	CHECK(shutdown(l, SHUT_RD) == 0 && listen(l, 16) == 0);
+	c[1] = connected(l);
+	CHECK(comes(ep, l) && silent(ep));
+	close(c[0]), close(c[1]), close(l), close(ep);
+}
+
 /* A set of its parent's, which waits there too. */
 static void watched_by_a_child(void)
 {
@@ -260,6 +343,9 @@ int main(int argc, char **argv)
 	watched_by_a_thread();
 	heard_through(0, 0), heard_through(0, EPOLLET);
 	heard_through(1, 0), heard_through(1, EPOLLET);
+	one_event_of_a_watched_set();
+	listener_by_edge();
+	listener_that_begins_again();
 	watched_by_a_child();
 	return end();
 }

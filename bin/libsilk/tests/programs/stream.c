@@ -341,6 +341,44 @@ static void files(void)
 	close(f), close(fds[0]), close(fds[1]);
 }
 
+/* A file that is read past the cache, in whole blocks. What a peer makes room for is none, nor does it lie where one may. */
+static void files_past_the_cache(void)
+{
+	static char data[300000], block[4096] __attribute__((aligned(4096)));
+	char name[] = "/tmp/libsilk-XXXXXX", b;
+	int fds[2], written = mkstemp(name), f = open(name, O_RDONLY | O_DIRECT);
+	off_t from;
+	unlink(name);
+	for (unsigned i = 0; i < sizeof data; i++)
+		data[i] = i % 251;
+	CHECK(write(written, data, sizeof data) == sizeof data);
+	close(written);
+	/* Some file systems have no such files. */
+	for (int stands = 0; f >= 0 && stands < 2; stands++) {
+		pthread_t t;
+		void *got;
+		pair(fds);
+		CHECK(write(fds[0], "x", 1) == 1 && read(fds[1], &b, 1) == 1);
+		pthread_create(&t, NULL, copy, fds);
+		from = 0;
+		CHECK(sendfile(fds[0], f, stands ? NULL : &from, 1 << 20) == sizeof data);
+		CHECK((stands ? lseek(f, 0, SEEK_CUR) : from) == sizeof data);
+		shutdown(fds[0], SHUT_WR);
+		pthread_join(t, &got);
+		CHECK((long)got == sizeof data);
+		close(fds[0]), close(fds[1]);
+	}
+	if (f < 0)
+		return;
+	/* From the middle of a block it goes where reading does. */
+	pair(fds);
+	from = 1;
+	long read_so = pread(f, block, sizeof block, from);
+	CHECK(sendfile(fds[0], f, &from, sizeof block) == read_so);
+	CHECK(from == (read_so < 0 ? 1 : 1 + read_so));
+	close(f), close(fds[0]), close(fds[1]);
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
@@ -354,5 +392,6 @@ int main(int argc, char **argv)
 	connecting();
 	shut_by_another_thread();
 	files();
+	files_past_the_cache();
 	return end();
 }

@@ -2,7 +2,9 @@
 //! they would see on Linux.
 
 use crate::daemon::Daemon;
+use silk_control::Membership;
 use std::io::{Write, stderr};
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// A server thread and a client in one program.
@@ -166,6 +168,28 @@ fn what_a_descriptor_is_changes_at_one_moment() {
 #[test]
 fn spawned_children_behave_as_on_linux() {
     Daemon::start(2).c("spawn");
+}
+
+/// Executes with a datagram socket that is in a group, and has no address yet.
+const JOINED: &str = r#"
+import os, socket, sys
+bind = "import socket, sys; s = socket.socket(fileno=int(sys.argv[1])); s.bind(('10.77.0.1', 4300)); print(s.getsockname()[1])"
+t = socket.socket(); t.bind(('10.77.0.1', 80))
+s = socket.socket(type=socket.SOCK_DGRAM); s.set_inheritable(True)
+group, here, source = map(socket.inet_aton, ('239.1.2.3', '127.0.0.1', '192.0.2.1'))
+s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group + here)
+s.setsockopt(socket.IPPROTO_IP, 38, group + here + source)
+os.dup2(s.fileno(), 100)
+os.execv(sys.executable, [sys.executable, '-c', bind, '100'])
+"#;
+
+#[test]
+fn what_a_socket_joined_before_an_exec_is_told_when_it_is_bound_behind_it() {
+    let daemon = Daemon::start(0);
+    assert_eq!(daemon.python(JOINED), "4300");
+    let group = IpAddr::from([239, 1, 2, 3]);
+    let blocked = Membership::Block(IpAddr::from([192, 0, 2, 1]));
+    assert_eq!(*daemon.seen.groups.lock().unwrap(), [(group, Membership::Join), (group, blocked)]);
 }
 
 /// A library that asks for an option, and loads another by its own search path.

@@ -2,7 +2,7 @@
 //! Linux's, and in fragments. A socket on paths hears and answers them as it does all others.
 
 use crate::host::Silk;
-use crate::programs::{said, within};
+use crate::programs::{said, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, CLIENT6_B, Running, SERVER, SERVER_B, SERVER6, signal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
@@ -106,6 +106,40 @@ fn a_bound_socket_asks_its_own_machine() {
     for how in ["bound", "both"] {
         ask(&silk, silk.on_paths("python3"), SERVER, how);
     }
+}
+
+/// Connects a datagram socket that is bound to all addresses to each that it is told, lets go of it, and says what
+/// address it had each time.
+const NAMES: &str = "import ctypes, socket, sys
+for there in sys.argv[1:]:
+    six = ':' in there
+    end = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
+    end.bind(('::' if six else '0.0.0.0', 0))
+    port = end.getsockname()[1]
+    end.connect((there, 9))
+    name = end.getsockname()
+    nobody = ctypes.CDLL(None).connect(end.fileno(), bytes(28), 28)
+    print(there, name[0], name[1] == port, nobody, end.getsockname()[0])
+";
+
+#[test]
+fn a_bound_socket_that_connects_over_linux_is_told_the_address_that_linux_speaks_from() {
+    let Some(mut silk) = start() else { return };
+    silk.rig.add_second().unwrap();
+    silk.write("names.py", NAMES);
+    let there: [IpAddr; 7] = [
+        Ipv4Addr::LOCALHOST.into(),
+        Ipv4Addr::new(127, 0, 0, 5).into(),
+        SERVER.into(),
+        SERVER_B.into(),
+        CLIENT_B.into(),
+        Ipv6Addr::LOCALHOST.into(),
+        CLIENT6_B.into(),
+    ];
+    let told = |mut python: Command| text(python.arg("names.py").args(there.map(|at| at.to_string())));
+    let linux = told(silk.on_linux("python3"));
+    assert!(linux.contains(&format!("{CLIENT_B} {SERVER_B} True 0 0.0.0.0\n")), "{linux}");
+    assert_eq!(told(silk.on_paths("python3")), linux);
 }
 
 #[test]

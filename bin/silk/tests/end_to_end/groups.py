@@ -1,14 +1,16 @@
-"""Groups and everyone: groups.py listen FOUR SIX | say WHERE PORT TEXT FROM | hear. The listener tells what its calls
-answer and hears what others send to groups; FOUR and SIX are an address of each IP to send from."""
+"""Groups and everyone: groups.py listen FOUR SIX | say WHERE PORT TEXT FROM | hear | executed DESCRIPTOR. The listener tells
+what its calls answer and hears what others send to groups; FOUR and SIX are an address of each IP to send from."""
 import errno
 import socket
 import struct
+import subprocess
 import sys
 import time
 
 GROUP, OTHER, EARLY, GROUP6 = "239.1.2.3", "239.1.2.4", "239.1.2.5", "ff15::99"
 # One for each socket: with silk a port is free a moment after its socket was closed.
 PORT, PORT_EARLY, PORT6, PORT_SOURCES, PORT_CHOSEN, PORT6_SOURCES, PORT_ALONE, PORT6_ALONE, PORT_BOUND, PORT_BLOCKED = range(4300, 4310)
+PORT_EXECUTED = 4310
 CHOSEN, CHOSEN_EARLY, CHOSEN6 = "232.1.2.6", "232.1.2.7", "ff35::98"
 TWO, THREE, TWO6, THREE6 = "10.99.0.2", "10.99.0.3", "fd99::2", "fd99::3"
 # Of <linux/in.h>.
@@ -74,6 +76,20 @@ def early(address):
     s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(EARLY) + socket.inet_aton(address))
     s.bind(("", PORT_EARLY))
     ready("early")
+    print(hear(s))
+    s.close()
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(EARLY) + socket.inet_aton(address))
+    sys.stdout.flush()
+    subprocess.run([sys.executable, "groups.py", "executed", str(s.fileno())], pass_fds=[s.fileno()], check=True)
+    s.close()
+
+
+def executed(fd):
+    """Another program binds the socket that this one has joined with."""
+    s = socket.socket(fileno=fd)
+    s.bind(("", PORT_EXECUTED))
+    ready("executed")
     print(hear(s))
     s.close()
 
@@ -303,6 +319,8 @@ elif sys.argv[1] == "hear":
     for _ in range(3):
         data, control, _, sender = s.recvmsg(100, 64)
         print(data.decode(), "from", sender[0], "over", struct.unpack("=i", control[0][2])[0], "hops", flush=True)
+elif sys.argv[1] == "executed":
+    executed(int(sys.argv[2]))
 else:
     four(sys.argv[2])
     early(sys.argv[2])

@@ -16,7 +16,7 @@ const THREE: &str = "10.99.0.3";
 const HERE: &str = "here";
 
 /// What is sent when the listener is ready for it, and whereto: an address and a port; and from where.
-const SAID: [(&str, &str, &str, &str); 47] = [
+const SAID: [(&str, &str, &str, &str); 48] = [
     ("group", "239.1.2.3", "4300", TWO),
     ("other", "239.1.2.4", "4300", TWO),
     ("everyone", "255.255.255.255", "4300", TWO),
@@ -24,6 +24,7 @@ const SAID: [(&str, &str, &str, &str); 47] = [
     ("group-again", "239.1.2.3", "4300", TWO),
     ("other-again", "239.1.2.4", "4300", TWO),
     ("early", "239.1.2.5", "4301", TWO),
+    ("executed", "239.1.2.5", "4310", TWO),
     ("six", "ff15::99", "4302", "fd99::2"),
     ("two-alone", "232.1.2.6", "4303", TWO),
     ("three-not", "232.1.2.6", "4303", THREE),

@@ -47,8 +47,10 @@ static void close_next(int signal) {
     }
 }
 
+static int on_stack;
+
 static void every(int microseconds, void (*handler)(int)) {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART | on_stack};
     struct itimerval time = {{0, microseconds}, {0, microseconds}};
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &time, NULL);
@@ -261,10 +263,10 @@ static void send_too(int signal) {
     send(in_common, message, SHORT, MSG_DONTWAIT);
 }
 
-static void send_messages(void) {
+static void send_messages(void (*meanwhile)(int)) {
     static char message[LONG];
     memset(message, 'L', LONG);
-    every(37, send_too);
+    every(37, meanwhile);
     for (int n = 0; n < MESSAGES; n++)
         if (send(in_common, message, LONG, 0) != LONG)
             puts("short");
@@ -274,9 +276,34 @@ static void send_messages(void) {
 static void sending(void) {
     pid_t child;
     in_common = served(&child, check_messages);
-    send_messages();
+    send_messages(send_too);
     close(in_common);
     waitpid(child, NULL, 0);
+}
+
+/* A handler that jumps within itself, in the middle of what its thread sends: all of that is sent. */
+static void jump_within(int signal) {
+    sigjmp_buf within;
+    (void)signal;
+    if (sigsetjmp(within, 0) == 0)
+        siglongjmp(within, 1);
+}
+
+static void jumping(void) {
+    pid_t child;
+    in_common = served(&child, check_messages);
+    send_messages(jump_within);
+    close(in_common);
+    waitpid(child, NULL, 0);
+}
+
+/* The same of one with a stack of its own. */
+static void jumping_apart(void) {
+    static char room[1 << 16];
+    stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    sigaltstack(&stack, NULL);
+    on_stack = SA_ONSTACK;
+    jumping();
 }
 
 static void *idle(void *forever) {
@@ -304,7 +331,7 @@ static void sending_together(void) {
     pthread_sigmask(SIG_BLOCK, &alarm, NULL);
     pthread_create(&thread, NULL, idle, NULL);
     pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
-    send_messages();
+    send_messages(send_too);
     close(in_common);
     close(ends[1]);
     waitpid(holder, NULL, 0);
@@ -429,6 +456,53 @@ static void leaving_two(void) {
     waitpid(children[0], NULL, 0);
 }
 
+/* A handler that leaves, again and again, what gives a socket its name: other threads can fork afterwards. */
+enum { LEAVES = 300 };
+
+static volatile sig_atomic_t may_leave, left;
+
+static void leave_naming(int signal) {
+    (void)signal;
+    if (!may_leave)
+        return;
+    may_leave = 0;
+    left++;
+    siglongjmp(away, 1);
+}
+
+static void *fork_one(void *nothing) {
+    pid_t child = fork();
+    if (!child)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    return nothing;
+}
+
+static void leaving_names(void) {
+    static volatile int fd;
+    pthread_t thread;
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    pthread_create(&thread, NULL, idle, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+    fd = listening();
+    every(37, leave_naming);
+    sigsetjmp(away, 1);
+    close(fd);
+    while (left < LEAVES) {
+        fd = socket(AF_INET, SOCK_STREAM, 0);
+        may_leave = 1;
+        listen(fd, 5);
+        may_leave = 0;
+        close(fd);
+    }
+    every(0, nothing);
+    pthread_create(&thread, NULL, fork_one, NULL);
+    pthread_join(thread, NULL);
+}
+
 /* Octets that count up, of which a handler takes some: each comes once. */
 enum { ROUNDS = 400000 };
 
@@ -480,7 +554,7 @@ int main(int count, char **given) {
         void (*does)(void);
     } all[] = {{"watching", watching}, {"forking", forking}, {"cancelling", cancelling}, {"polling", polling}, {"interrupted", interrupted},
       {"allocating", allocating}, {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}, {"leaving", leaving}, {"leaving-to-others", leaving_to_others},
-      {"leaving-two", leaving_two}};
+      {"leaving-two", leaving_two}, {"leaving-names", leaving_names}, {"jumping", jumping}, {"jumping-apart", jumping_apart}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t n = 0; count == 2 && n < sizeof all / sizeof *all; n++)
         if (!strcmp(all[n].name, given[1]))

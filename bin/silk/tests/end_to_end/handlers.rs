@@ -57,6 +57,16 @@ fn nor_where_others_hold_the_socket() {
 }
 
 #[test]
+fn who_jumps_within_a_handler_takes_nothing_of_what_it_has_interrupted() {
+    says("jumping", "all, one, whole\nended\n");
+}
+
+#[test]
+fn nor_where_handlers_have_a_stack_of_their_own() {
+    says("jumping-apart", "all, one, whole\nended\n");
+}
+
+#[test]
 fn what_a_handler_receives_its_thread_does_not() {
     says("receiving", "both, each once\nended\n");
 }
@@ -74,4 +84,9 @@ fn nor_anybody() {
 #[test]
 fn nor_where_a_handler_has_interrupted_it_and_is_left_as_well() {
     says("leaving-two", "all, whole\nended\n");
+}
+
+#[test]
+fn who_leaves_the_naming_of_a_socket_keeps_nobody_from_forking() {
+    says("leaving-names", "ended\n");
 }

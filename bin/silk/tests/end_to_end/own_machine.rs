@@ -73,6 +73,17 @@ fn a_client_on_paths_reaches_its_own_machine_with_sockets_that_it_has_bound() {
     assert!(within(Duration::from_secs(10), || silk.connections().is_empty()), "{}", silk.report());
 }
 
+#[test]
+fn what_a_thread_sets_while_another_connects_a_bound_socket_to_its_own_machine_counts() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("echo_server.py", include_str!("echo_server.py"));
+    silk.write("set_at_once.py", include_str!("set_at_once.py"));
+    let _server = silk.serve("python3", &["echo_server.py", "7"], 7);
+    let mut client = silk.on_paths("python3");
+    let said = text(client.args(["set_at_once.py", &SERVER.to_string(), "7"]));
+    assert_eq!(said, "600 of 600\n");
+}
+
 /// Apache's parent ends a spare child by connecting to itself.
 #[test]
 fn prefork_ends_its_spare_processes() {

@@ -6,9 +6,10 @@ mod network;
 
 use network::Network;
 use silk_control::{
-    FAMILY_VARIABLE, Lifeline, Received, Refusal, Reply, Request, SOCKET_VARIABLE, WireError,
+    FAMILY_VARIABLE, Lifeline, Membership, Received, Refusal, Reply, Request, SOCKET_VARIABLE, WireError,
 };
 use silk_stream::{Arena, Sizes, wake};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ pub struct Seen {
     pub live: AtomicU32,
     /// `TAKEN` requests.
     pub taken: AtomicU32,
+    /// What sockets have changed of which groups.
+    pub groups: std::sync::Mutex<Vec<(IpAddr, Membership)>>,
 }
 
 /// A running daemon.

@@ -230,6 +230,10 @@ impl Network {
             // Shared memory says nothing of ways, so that it is asked for each.
             Request::Way { .. } => Reply::Done,
             Request::Disconnect { slot, .. } => self.disconnect(slot),
+            Request::Group { group, change, .. } => {
+                self.seen.groups.lock().unwrap().push((group, change));
+                Reply::Done
+            }
             Request::Unserved { what } => {
                 self.seen.unserved.lock().unwrap().push(what);
                 return None;

@@ -191,6 +191,8 @@ def splicing(w):
         w.result("nothing of a file at a place", attempt(os.splice, file.fileno(), end.fileno(), 0, 0))
     w.result("to itself", attempt(os.splice, end.fileno(), end.fileno(), 100))
     os.write(sink, b"more")
+    listener = w.listener()
+    w.result("to a listener", attempt(os.splice, source, listener.fileno(), 100))
     w.result("sendfile from a pipe", attempt(os.sendfile, end.fileno(), source, None, 100))
     w.result("sendfile from a socket", attempt(os.sendfile, end.fileno(), w.connected().fileno(), None, 100))
     w.result("what is in the pipe", attempt(os.read, source, 100))
@@ -199,6 +201,41 @@ def splicing(w):
     w.peer.do("reset(e)")
     wait_for(lambda: polled(end, ANY_EVENT) & select.POLLERR)
     w.result("at the end, of a broken connection", attempt(os.splice, source, end.fileno(), 100))
+    os.close(source)
+
+
+@case
+def splicing_to_datagrams(w):
+    """All that a pipe holds is one, whatever was written to it at once, and stays there when it cannot be sent."""
+    end = w.udp(w.port())
+    source, sink = os.pipe()
+    send = lambda count, flags=0: attempt(os.splice, source, end.fileno(), count, None, None, flags)
+    # The end of a page, and another.
+    os.write(sink, bytes(4000))
+    os.read(source, 3500)
+    os.write(sink, bytes(600))
+    w.result("to nobody", send(10_000))
+    end.connect(w.peer_udp())
+    w.result("all that there is", send(10_000))
+    w.result("of an empty pipe", send(100, os.SPLICE_F_NONBLOCK))
+    os.write(sink, b"hello, and good day")
+    w.result("some of it", send(5))
+    w.result("as a part", send(5, os.SPLICE_F_MORE))
+    w.result("with what is left", send(100))
+    end.setsockopt(socket.IPPROTO_UDP, 1, 1)
+    os.write(sink, b"corked")
+    w.result("corked", send(100))
+    end.setsockopt(socket.IPPROTO_UDP, 1, 0)
+    w.result("peer reads", w.peer.tell("[len(u.recv(2000))] + [u.recv(100) for _ in range(3)]"))
+    os.write(sink, bytes(65_536))
+    w.result("more than any has", send(65_536))
+    w.result("it is still there", len(os.read(source, 100_000)))
+    end.shutdown(socket.SHUT_WR)
+    os.write(sink, b"too late")
+    w.result("when it is shut down", send(100))
+    w.result("that is, too", os.read(source, 100))
+    os.close(sink)
+    w.result("at the pipe's end", send(100))
     os.close(source)
 
 

@@ -261,6 +261,30 @@ def epoll_of_a_listener(w):
     listener.accept()
     # Longer than an event set of ours goes without looking at all its members.
     w.result("one taken", told(e, 1.5))
+    later = epoll_with(listener, select.EPOLLIN | select.EPOLLET)
+    w.result("a set that begins later", told(later, SURELY))
+    w.peer_connects(listener, "third")
+    w.result("a third, to both", (told(e, SURELY), told(later, SURELY)))
+    listener.accept()
+    listener.accept()
+    w.result("all taken", told(e, 0.2))
+    w.peer_connects(listener, "fourth")
+    w.result("one after that", told(e, SURELY))
+
+
+@case
+def epoll_of_a_listener_that_begins_again(w):
+    """The first that comes then is not the one that was told of before."""
+    listener = w.listener()
+    e = epoll_with(listener, select.EPOLLIN | select.EPOLLET)
+    w.peer_connects(listener)
+    w.result("one", told(e, SURELY))
+    listener.shutdown(socket.SHUT_RD)
+    listener.listen(16)
+    settle()
+    w.peer_connects(listener, "second")
+    w.result("one that comes then", told(e, SURELY))
+    w.result("again", told(e, 1.5))
 
 
 @case
@@ -310,6 +334,21 @@ def epoll_in_an_epoll(w):
     w.result("poll of the inner", words(polled(inner, select.POLLIN)))
     end.recv(10)
     w.result("nothing again", told(outer, 0.2))
+
+
+@case
+def epoll_of_one_event_of_a_set_that_was_watched(w):
+    end = w.connected()
+    ours, theirs = os.pipe()
+    e = epoll_with(end, select.EPOLLIN)
+    e.register(ours, select.EPOLLIN)
+    w.peer.do("e.sendall(b'x')")
+    w.result("watched", readable(e))
+    end.recv(1)
+    os.write(theirs, b"x")
+    w.result("one", len(e.poll(0, 1)))
+    os.close(ours)
+    os.close(theirs)
 
 
 @case
