@@ -1,5 +1,5 @@
-//! The transmit half, also the `xdp` device's: small frames in batches by `sendmmsg`, large
-//! ones by reference, each with its virtio-net header.
+//! The transmit half, also the `xdp` device's: small frames together when they are flushed, large
+//! ones by reference at once, each with its virtio-net header.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -1,32 +1,22 @@
-//! Many small packets in one `sendmmsg`.
+//! Small packets that leave together, each by a `send` of its own. To hand them to the kernel in one call (`sendmmsg`)
+//! costs more: it reads a header and a vector for each, which takes as long as a call (`docs/performance.md`).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::check;
+use super::check_len;
 
 /// Packets that were copied in and wait to leave together.
 pub(crate) struct SendBatch {
     bytes: Vec<u8>,
     /// Where each packet ends in `bytes`.
     ends: Vec<usize>,
-    vectors: Vec<libc::iovec>,
-    messages: Vec<libc::mmsghdr>,
 }
-
-// SAFETY: the raw pointers in `vectors` and `messages` are made and used within one call of
-// `send`, which clears both; between calls there are none.
-unsafe impl Send for SendBatch {}
 
 impl SendBatch {
     /// Room for `packets` packets of about `typical` bytes; it grows for larger ones.
     pub fn new(packets: usize, typical: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(packets * typical),
-            ends: Vec::with_capacity(packets),
-            vectors: Vec::with_capacity(packets),
-            messages: Vec::with_capacity(packets),
-        }
+        Self { bytes: Vec::with_capacity(packets * typical), ends: Vec::with_capacity(packets) }
     }
 
     /// How many packets wait.
@@ -44,58 +34,22 @@ impl SendBatch {
     /// long it was, in order. After the first `EAGAIN` the rest is not tried: the socket's
     /// buffer is full.
     pub fn send(&mut self, fd: BorrowedFd<'_>, mut each: impl FnMut(usize, Result<(), &io::Error>)) {
-        self.point();
-        let mut next = 0;
-        while next < self.messages.len() {
-            match send_some(fd, &mut self.messages[next..]) {
-                Ok(sent) => {
-                    (next..next + sent).for_each(|at| each(self.packet_len(at), Ok(())));
-                    next += sent;
-                }
-                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {
-                    (next..self.ends.len()).for_each(|at| each(self.packet_len(at), Err(&error)));
-                    break;
-                }
-                Err(error) => {
-                    each(self.packet_len(next), Err(&error));
-                    next += 1;
-                }
-            }
-        }
-        self.vectors.clear();
-        self.messages.clear();
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    fn packet_len(&self, at: usize) -> usize {
-        self.ends[at] - if at == 0 { 0 } else { self.ends[at - 1] }
-    }
-
-    /// Makes the vectors and messages that name the packets.
-    fn point(&mut self) {
-        let base = self.bytes.as_mut_ptr();
-        let mut start = 0;
-        for &end in &self.ends {
-            let iov_base = base.wrapping_add(start).cast();
-            self.vectors.push(libc::iovec { iov_base, iov_len: end - start });
+        let (mut start, mut full) = (0, None);
+        for end in self.ends.drain(..) {
+            let packet = &self.bytes[start..end];
             start = end;
+            let sent = match full.take() {
+                Some(error) => Err(error),
+                None => send(fd, packet),
+            };
+            each(packet.len(), sent.as_ref().map(drop));
+            full = sent.err().filter(|error| error.raw_os_error() == Some(libc::EAGAIN));
         }
-        for vector in &mut self.vectors {
-            // SAFETY: all-zero is a valid mmsghdr: no address, no vectors, no control data.
-            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            self.messages.push(message);
-        }
+        self.bytes.clear();
     }
 }
 
-fn send_some(fd: BorrowedFd<'_>, messages: &mut [libc::mmsghdr]) -> io::Result<usize> {
-    let count = messages.len() as libc::c_uint;
-    // SAFETY: `messages` are `count` headers made by `SendBatch::point`, each naming one vector
-    // of the batch that names bytes of the batch; none moved since, for nothing was pushed.
-    let sent =
-        check(unsafe { libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) })?;
-    Ok(sent as usize)
+fn send(fd: BorrowedFd<'_>, packet: &[u8]) -> io::Result<usize> {
+    // SAFETY: the kernel reads as many bytes as the packet has.
+    check_len(unsafe { libc::send(fd.as_raw_fd(), packet.as_ptr().cast(), packet.len(), libc::MSG_DONTWAIT) })
 }
