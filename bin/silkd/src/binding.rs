@@ -21,6 +21,11 @@ impl Sides {
         Self { four: address.is_ipv4(), six: address.is_ipv6() }
     }
 
+    /// Whether it is one of them, as "is it IPv6".
+    pub const fn has(self, six: bool) -> bool {
+        if six { self.six } else { self.four }
+    }
+
     /// Each, as "is it IPv6".
     pub fn each(self) -> impl Iterator<Item = bool> {
         [(self.four, false), (self.six, true)].into_iter().filter(|(has, _)| *has).map(|(_, six)| six)

@@ -10,9 +10,9 @@ def family(at):
     return socket.AF_INET6 if ":" in at else socket.AF_INET
 
 
-def listener(kind, at, port, only=None):
+def listener(kind, at, port, only=None, shares=False):
     made = socket.socket(family(at), kind)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT if shares else socket.SO_REUSEADDR, 1)
     if only is not None:
         made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
     made.bind((at, port))
@@ -55,6 +55,38 @@ def apart(port):
         threading.Thread(target=answer, args=(server, word), daemon=True).start()
     ready()
     threading.Event().wait()
+
+
+def beside(name, port):
+    """A server of streams and datagrams that shares its port: at both IPs, or at one of them alone."""
+    at, only = {"both": ("::", 0), "four": ("0.0.0.0", None), "six": ("::", 1)}[name]
+    streams, datagrams = [
+        listener(kind, at, int(port), only, True) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+    ]
+    threading.Thread(target=answer, args=(streams, name.encode()), daemon=True).start()
+    ready()
+    while True:
+        _, peer = datagrams.recvfrom(100)
+        datagrams.sendto(name.encode(), peer)
+
+
+def word(kind, at, port):
+    """Who answers there."""
+    with socket.socket(family(at), kind) as client:
+        client.settimeout(5)
+        try:
+            client.connect((at, int(port)))
+            if kind == socket.SOCK_DGRAM:
+                client.send(b"who")
+            return client.recv(100).decode() or "nobody"
+        except (ConnectionError, TimeoutError):
+            return "nobody"
+
+
+def who(at, port):
+    """Who answers forty streams, and who forty datagrams."""
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        print(*sorted({word(kind, at, port) for _ in range(40)}))
 
 
 def ask(at, port):

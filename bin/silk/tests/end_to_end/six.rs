@@ -150,6 +150,40 @@ fn a_socket_of_ipv6_alone_leaves_the_port_of_ipv4_to_another() {
     silk.linux_saw_nothing();
 }
 
+/// For a server at both IPs Linux's socket hears at both, and it goes on for those that shared the port.
+#[test]
+fn those_that_share_a_port_are_asked_by_the_machine_itself_each_at_its_own_ip() {
+    let Some(silk) = start() else { return };
+    let begin = |name: &str, port: &str| {
+        let (mut python, log) = (silk.on_paths("python3"), format!("{name} at {port}"));
+        let server = silk.start_logged(python.args(["both_families.py", "beside", name, port]), &log);
+        silk.until_says(&log, "ready");
+        server
+    };
+    let who = |at: &str, port: &str| both(silk.on_linux("python3"), &["who", at, port]);
+    let becomes = |at: &str, port: &str, expected: &str| {
+        assert!(within(Duration::from_secs(60), || who(at, port) == expected), "{}", who(at, port));
+    };
+    let is_refused = |at: &str, port: &str| {
+        let mut python = silk.on_linux("python3");
+        !said(python.args(["both_families.py", "ask", at, port])).ok
+    };
+    let [whole, _four, six] = ["both", "four", "six"].map(|name| begin(name, "7"));
+    assert_eq!(who("127.0.0.1", "7"), "both four\nboth four\n");
+    assert_eq!(who("::1", "7"), "both six\nboth six\n");
+    drop(whole);
+    becomes("127.0.0.1", "7", "four\nfour\n");
+    becomes("::1", "7", "six\nsix\n");
+    drop(six);
+    assert!(within(Duration::from_secs(60), || is_refused("::1", "7")));
+    assert!((0..3).all(|_| is_refused("::1", "7")), "it is not the other's");
+    becomes("127.0.0.1", "7", "four\nfour\n");
+
+    let [whole, _six] = ["both", "six"].map(|name| begin(name, "9"));
+    drop(whole);
+    becomes("::1", "9", "six\nsix\n");
+}
+
 #[test]
 fn nobody_listens_and_linux_says_so() {
     let Some(silk) = start() else { return };

@@ -104,7 +104,7 @@ impl Engine {
         }
         let path = self.sockets.find(name).and_then(|socket| socket.path);
         if let (Some(first), Some(linux)) = (path, &hold.linux) {
-            self.hear_linux(name, first, linux);
+            self.hear_linux((name, locals), first, linux);
         }
     }
 

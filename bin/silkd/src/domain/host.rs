@@ -1,11 +1,13 @@
 //! What comes to a listening socket over Linux's own TCP: from this machine itself, over its
 //! other interfaces. Linux's socket of the same port listens too; the domain of the default
 //! class accepts from it, and the domain of the peer's class makes a path of each connection,
-//! with HOST at the bottom. (Of datagrams: `host_datagrams.rs`.)
+//! with HOST at the bottom. (Of datagrams: `host_datagrams.rs`.) A socket of Linux's may hear at both IPs for
+//! several that share the port, of which not all are at both.
 
 use crate::between::command::Command;
 use crate::between::listener_hold::{Arrived, Coming, ListenerHold};
 use crate::between::reserved::Reserved;
+use crate::binding::any_like;
 use crate::domain::engine::{BURST, Engine};
 use crate::domain::host_socket::{LinuxSocket, accept, reset};
 use crate::domain::linux_sockets::{complain, listen};
@@ -13,7 +15,7 @@ use crate::domain::sibling::Sibling;
 use rustix::io::Errno;
 use silk_instant::Instant;
 use silk_modules::host;
-use silk_path::{Attr, Attrs, Bell, DropReason, PathId, Report};
+use silk_path::{Attr, Attrs, Bell, DropReason, Endpoint, PathId, Report};
 use silk_wire::ipv4;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -26,6 +28,10 @@ impl Engine {
         let accepts = self.domain == self.classes.domain(self.classes.default);
         let Some(linux) = hold.linux.as_ref().filter(|_| accepts) else { return };
         if self.core.paths.module_mut::<host::Host>().is_none() {
+            return;
+        }
+        // It listens already, for the other IP.
+        if self.host.listeners.values().any(|other| Arc::ptr_eq(other, linux)) {
             return;
         }
         let listens = listen(linux, hold, defer_accept).and_then(|()| self.host.watch.add(linux, id.index));
@@ -88,7 +94,13 @@ impl Engine {
             }
             match accept(linux) {
                 Ok((socket, local, remote)) => {
-                    let Some(hold) = self.next_with_room(id) else { return };
+                    let by = self.listens_at(id, local);
+                    let Some(hold) = by.and_then(|by| self.next_with_room(by)) else {
+                        // Whoever listened at that IP has ended.
+                        reset(&socket);
+                        self.core.drops.count(DropReason::HostRefused);
+                        continue;
+                    };
                     let coming = Coming::to(&hold);
                     self.pass_to_class(Arrived { hold, coming, socket, local, remote }, now);
                 }
@@ -103,6 +115,27 @@ impl Engine {
             }
         }
         self.stirred(id.index, now);
+    }
+
+    /// The listen path that has what comes to this end, whose socket of Linux's is that of path `id`.
+    fn listens_at(&self, id: PathId, local: Endpoint) -> Option<PathId> {
+        let end = |id: PathId| self.core.paths.path(id)?.state.attrs.local();
+        if end(id).is_none_or(|own| own.is_v6() == local.is_v6()) {
+            return Some(id);
+        }
+        // Only who is bound to any address is at both IPs.
+        let there = Endpoint::new(any_like(local.ip()), local.port());
+        let mut all = self.listeners.keys().filter_map(|index| self.core.paths.at(*index));
+        all.find(|other| end(*other) == Some(there))
+    }
+
+    /// The listen path for which Linux's socket goes on when that of this index ends: one at the other IP.
+    pub(crate) fn heir_of(&self, index: u32) -> Option<u32> {
+        let linux = self.host.listeners.get(&index)?;
+        let has_it =
+            |hold: &Arc<ListenerHold>| hold.linux.as_ref().is_some_and(|its| Arc::ptr_eq(its, linux));
+        let mut others = self.listeners.iter().filter(|(other, _)| !self.host.listeners.contains_key(*other));
+        others.find(|(_, holds)| holds.iter().any(has_it)).map(|(other, _)| *other)
     }
 
     /// Whether a connection of some class would find as many before it, at each of the sockets

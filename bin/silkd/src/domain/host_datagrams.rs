@@ -5,7 +5,7 @@
 
 use crate::between::names::SocketName;
 use crate::between::reserved::Reserved;
-use crate::binding::any_like;
+use crate::binding::{Sides, any_like};
 use crate::domain::datagrams::options_in;
 use crate::domain::engine::{BURST, Engine};
 use crate::domain::host_socket::{Heard, LinuxDatagrams, receive};
@@ -80,8 +80,13 @@ impl Engine {
         }
     }
 
-    /// What Linux's socket hears is for the datagram socket whose first path this is, too.
-    pub(crate) fn hear_linux(&mut self, socket: SocketName, first: PathId, linux: &Arc<Reserved>) {
+    /// What Linux's socket hears is for the datagram socket with these ends whose first path this is, too.
+    pub(crate) fn hear_linux(
+        &mut self,
+        (socket, locals): (SocketName, &[Endpoint]),
+        first: PathId,
+        linux: &Arc<Reserved>,
+    ) {
         if self.core.paths.module_mut::<host::Host>().is_none() {
             return;
         }
@@ -92,7 +97,9 @@ impl Engine {
         }
         let own = self.core.paths.path(first).is_some_and(|path| path.state.attrs.host() == Some(true));
         let path = own.then_some(first);
-        let over = OverLinux { socket, linux: Arc::downgrade(linux), path, heard: VecDeque::new() };
+        let at = |six| locals.iter().any(|local| local.is_v6() == six);
+        let sides = Sides { four: at(false), six: at(true) };
+        let over = OverLinux { socket, linux: Arc::downgrade(linux), sides, path, heard: VecDeque::new() };
         self.host.datagrams.insert(first.index, over);
     }
 
@@ -109,8 +116,17 @@ impl Engine {
             return vec![self.sharer(sharers, first, heard.remote)];
         }
         let peer = |id: &PathId| self.core.paths.path(*id).and_then(|path| path.state.attrs.remote());
-        let hears = |id: &PathId| peer(id).is_none_or(|peer| peer == heard.remote);
+        let hears = |id: &PathId| {
+            peer(id).is_none_or(|peer| peer == heard.remote) && self.is_at_ip_of(*id, heard.remote)
+        };
         sharers.iter().filter_map(|index| self.core.paths.at(*index)).filter(hears).collect()
+    }
+
+    /// Whether the datagram socket whose first path this is hears at the IP of this peer. Linux's socket may
+    /// hear at both, for another that shares the port.
+    fn is_at_ip_of(&self, first: PathId, remote: Endpoint) -> bool {
+        let over = self.host.datagrams.get(&first.index);
+        over.is_none_or(|over| over.sides.has(remote.is_v6()))
     }
 
     /// Whether an address is a group's, or everyone's on a network.
@@ -130,10 +146,11 @@ impl Engine {
             let index = self.core.port.first(self.waiting_for(local, remote)?);
             self.core.paths.at(index).filter(|_| sharers.contains(&index))
         };
-        // They are bound to one address, or all to any.
+        // They are bound to one address, or all to any, and then not all to that of the peer's IP.
         let local = local(first).unwrap_or(NOWHERE);
+        let one = Some(local).filter(|local| local.is_v6() == remote.is_v6());
         let any = Endpoint::new(any_like(remote.ip()), local.port());
-        connected.or_else(|| waiting(local)).or_else(|| waiting(any)).unwrap_or(first)
+        connected.or_else(|| waiting(one?)).or_else(|| waiting(any)).unwrap_or(first)
     }
 
     /// It no longer is; the path over Linux ends.
@@ -231,6 +248,11 @@ impl Engine {
                         &several
                     };
                     for path in whose {
+                        if !self.is_at_ip_of(*path, heard.remote) {
+                            // Whoever was at that IP has ended.
+                            self.core.drops.count(DropReason::UdpNoPort);
+                            continue;
+                        }
                         self.take_from_linux(*path, &mut piece, heard, now);
                         if *path != first {
                             self.tell_program(*path);

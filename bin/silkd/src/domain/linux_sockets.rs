@@ -4,6 +4,7 @@ use crate::between::listener_hold::ListenerHold;
 use crate::between::names::SocketName;
 use crate::between::reserved::Reserved;
 use crate::between::watch::Watch;
+use crate::binding::Sides;
 use crate::say::say;
 use crate::sys;
 use rustix::io::Errno;
@@ -69,12 +70,16 @@ impl Host {
         }
     }
 
-    /// The listen path ends.
-    pub fn forget(&mut self, index: u32) {
+    /// The listen path ends. Its socket of Linux's goes on for `heir`, if one has that too.
+    pub fn forget(&mut self, index: u32, heir: Option<u32>) {
         if let Some(linux) = self.listeners.remove(&index) {
             self.watch.remove(&linux);
-            // Its socket may begin again, with the port that it has.
-            linux.end_listening();
+            // What waits there already stirs the heir.
+            match heir.filter(|heir| self.watch.add(&linux, *heir).is_ok()) {
+                Some(heir) => _ = self.listeners.insert(heir, linux),
+                // Its socket may begin again, with the port that it has.
+                None => linux.end_listening(),
+            }
         }
         self.stirred.remove(&index);
         self.paused.remove(&index);
@@ -116,6 +121,8 @@ pub struct OverLinux {
     pub socket: SocketName,
     /// Linux's socket; nothing, as soon as the port is not the program's any more.
     pub linux: Weak<Reserved>,
+    /// At which IPs it hears: Linux's socket may hear at another, for whoever shares the port.
+    pub sides: Sides,
     /// The path, once there is one.
     pub path: Option<PathId>,
     /// Those from beyond silk's own networks, the latest at the end: no route says that they are to be
@@ -151,8 +158,24 @@ mod tests {
         host.pause(3, now);
         host.pause(4, now + PAUSE / 2);
         assert_eq!(host.due(), Some(now + PAUSE));
-        host.forget(3);
+        host.forget(3, None);
         assert_eq!(host.paused, BTreeSet::from([4]));
+    }
+
+    #[test]
+    fn linuxs_socket_goes_on_for_another_listen_path_that_has_it() {
+        let event = silk_stream::wake::event().unwrap();
+        let mut host = Host::new(Sleeper::new(&[], event.as_fd()).unwrap().watch());
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = socket.local_addr().unwrap();
+        let linux = Arc::new(Reserved::new(socket.into()));
+        host.watch.add(&linux, 3).unwrap();
+        host.listeners.insert(3, linux);
+        let listens = || std::net::TcpStream::connect(at).is_ok();
+        host.forget(3, Some(4));
+        assert!(host.listeners.keys().eq([&4]) && listens());
+        host.forget(4, None);
+        assert!(host.listeners.is_empty() && !listens());
     }
 
     #[test]
@@ -161,7 +184,7 @@ mod tests {
         let linux = Arc::new(Reserved::new(socket.into()));
         let socket = SocketName { family: 0, slot: 0 };
         let linux = Arc::downgrade(&linux);
-        let mut over = OverLinux { socket, linux, path: None, heard: VecDeque::new() };
+        let mut over = OverLinux { socket, linux, sides: Sides::BOTH, path: None, heard: VecDeque::new() };
         let from = |port| Endpoint::v4(Ipv4Addr::LOCALHOST, port);
         (0..2 * HEARD as u16).for_each(|port| over.note(from(port / 2)));
         assert_eq!(over.heard.len(), HEARD);

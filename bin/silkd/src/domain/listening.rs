@@ -132,7 +132,8 @@ impl Engine {
         for index in left {
             self.listeners.remove(&index);
             self.full.remove(&index);
-            self.host.forget(index);
+            let heir = self.heir_of(index);
+            self.host.forget(index, heir);
             if let Some(id) = self.core.paths.at(index) {
                 self.destroy(id, now);
             }
