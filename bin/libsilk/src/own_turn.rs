@@ -1,16 +1,17 @@
 //! The turn of a thread at one end of a socket, among the threads of its process and among the processes that hold the socket
 //! ([`shared`]). A signal's handler that comes in the middle of its own thread's turn goes on without one; one that leaves that
-//! turn by `siglongjmp` ends it. Where it forks, the turn is the parent's to end, and not the child's.
+//! turn by `siglongjmp` ends it. Where it forks, the turn is the parent's to end, and not the child's; but one that was still
+//! waited for the child gets for itself.
 
 use crate::ending;
 use crate::errno::Answer;
 use crate::family;
 use crate::jump::{Jump, Place};
-use crate::lock::Turn;
+use crate::lock::{Lock, Turn};
 use crate::shared;
 use crate::socket::{self, Found, Socket};
 use crate::state;
-use silk_stream::{SharedLock, vacate};
+use silk_stream::{Shared, SharedLock, vacate};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU32, compiler_fence};
@@ -28,7 +29,7 @@ enum Doing {
 struct Level {
     /// What it is doing, at the socket with this record.
     what: Cell<Option<(u32, Doing)>>,
-    /// Where on its stack it does that.
+    /// Where on its stack it does that, or is about to: known as soon as the level counts.
     place: Cell<Place>,
 }
 
@@ -65,25 +66,28 @@ fn note(at: usize, what: Option<(u32, Doing)>) {
 struct Noted {
     /// In the middle of so many others.
     at: usize,
-    /// What [`FORKS`] was then.
+    /// What [`FORKS`] was when the turn was taken.
     forks: u32,
 }
 
 impl Noted {
     fn begin(socket: &Socket, doing: Doing) -> Self {
         let (at, place) = (DEPTH.get(), Place::here());
-        let noted = Self { at, forks: FORKS.load(Relaxed) };
-        // A handler that comes between these two notes what it does behind this.
-        DEPTH.set(at + 1);
         MINE.with(|mine| {
-            if let Some(level) = mine.get(at) {
-                level.place.set(place);
-                // A handler that sees what it has interrupted knows where.
-                compiler_fence(Release);
-                level.what.set(Some((socket.index(), doing)));
-            }
+            let level = mine.get(at);
+            let put_place = || level.into_iter().for_each(|level| level.place.set(place));
+            // A handler that sees what it has interrupted knows where.
+            put_place();
+            compiler_fence(Release);
+            // One that comes behind this notes what it does at the next level.
+            DEPTH.set(at + 1);
+            compiler_fence(Release);
+            // One that came before it was at this level itself.
+            put_place();
+            compiler_fence(Release);
+            level.into_iter().for_each(|level| level.what.set(Some((socket.index(), doing))));
         });
-        noted
+        Self { at, forks: FORKS.load(Relaxed) }
     }
 }
 
@@ -107,20 +111,50 @@ impl<'a> OwnTurn<'a> {
     #[inline]
     pub fn reading(socket: &'a Socket) -> Self {
         let noted = Noted::begin(socket, Doing::Receiving);
-        let turn = socket.reading.turn();
-        let mut own = Self { held: None, turn, noted };
-        own.held = shared::of(socket).and_then(|shared| take(&shared.reading, &own.turn));
-        own
+        Self::next(noted, socket, &socket.reading, |shared| &shared.reading)
     }
 
     /// The next writer's turn.
     #[inline]
     pub fn writing(socket: &'a Socket) -> Self {
         let noted = Noted::begin(socket, Doing::Sending);
-        let turn = socket.writing.turn();
-        let mut own = Self { held: None, turn, noted };
-        own.held = shared::of(socket).and_then(|shared| take(&shared.writing, &own.turn));
+        Self::next(noted, socket, &socket.writing, |shared| &shared.writing)
+    }
+
+    #[inline]
+    fn next(
+        noted: Noted,
+        socket: &'a Socket,
+        lock: &'a Lock,
+        end: impl FnOnce(&'static Shared) -> &'static SharedLock,
+    ) -> Self {
+        let mut own = Self { held: None, turn: lock.turn(), noted };
+        // A handler that has forked while it was waited for has done so before it: it is this process's.
+        own.noted.forks = FORKS.load(Relaxed);
+        if let Some(shared) = shared::of(socket) {
+            own.take(end(shared), state::is_dead);
+        }
         own
+    }
+
+    /// Takes the lock among processes, for this one: which is another once a handler has forked in the middle of the wait.
+    fn take(&mut self, lock: &'static SharedLock, is_dead: impl Fn() -> bool) {
+        loop {
+            let forks = FORKS.load(Relaxed);
+            self.noted.forks = forks;
+            let turn = &self.turn;
+            // The process has it itself where a signal's handler has come in the middle of its thread's turn, which has taken
+            // none of its own then; or, with several threads, where it has the socket twice, as two that were passed to it.
+            let has = lock.take(family::process(), |own| {
+                FORKS.load(Relaxed) == forks && !(is_dead() || own && !turn.is_taken())
+            });
+            if has {
+                self.held = Some(lock);
+            }
+            if has || FORKS.load(Relaxed) == forks {
+                return;
+            }
+        }
     }
 }
 
@@ -173,14 +207,13 @@ pub fn abandon(jump: impl FnOnce() -> Jump) {
     }
     let jump = jump();
     while let Some(at) = DEPTH.get().checked_sub(1) {
-        let noted = |level: &Level| level.what.get().map(|what| (what, level.place.get()));
-        let now = MINE.with(|mine| mine.get(at).and_then(noted));
+        let now = MINE.with(|mine| mine.get(at).map(|level| (level.what.get(), level.place.get())));
         if now.is_some_and(|(_, place)| !jump.leaves(place)) {
             return;
         }
         note(at, None);
         DEPTH.set(at);
-        now.into_iter().for_each(|((index, doing), _)| leave(index, doing));
+        now.and_then(|(what, _)| what).into_iter().for_each(|(index, doing)| leave(index, doing));
     }
 }
 
@@ -205,20 +238,13 @@ fn leave(index: u32, doing: Doing) {
     lock.abandon();
 }
 
-#[inline]
-fn take(lock: &'static SharedLock, turn: &Turn<'_>) -> Option<&'static SharedLock> {
-    // The process has it itself where a signal's handler has come in the middle of its thread's turn, which has taken none of
-    // its own then; or, with several threads, where it has the socket twice, as two that were passed to it.
-    lock.take(family::process(), |own| !(state::is_dead() || own && !turn.is_taken())).then_some(lock)
-}
-
 impl Drop for OwnTurn<'_> {
     fn drop(&mut self) {
-        match self.held {
-            // Unless the child itself has taken it.
-            Some(lock) if self.is_parents() => lock.let_go(family::process()),
-            Some(lock) => lock.open(),
-            None => {}
+        // Where it is the parent's, that opens it.
+        if let Some(lock) = self.held
+            && !self.is_parents()
+        {
+            lock.open();
         }
     }
 }
@@ -229,6 +255,7 @@ mod tests {
     use crate::jump::tests::{far_below, handlers_place};
     use crate::socket::stage;
     use std::thread;
+    use std::time::Duration;
 
     fn socket() -> &'static Socket {
         socket::make(stage::UNDECIDED, 0, 0).unwrap()
@@ -262,7 +289,22 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_a_handler_has_forked_ends_no_turn_of_its_parents() {
+    fn a_turn_that_is_about_to_begin_is_left_by_who_jumps_out_alone() {
+        let outside = Place::here();
+        far_below(|| {
+            // A handler has come before it is noted what for.
+            MINE.with(|mine| mine[0].place.set(Place::here()));
+            DEPTH.set(1);
+            abandon(|| Jump::towards(handlers_place()));
+            assert_eq!(DEPTH.get(), 1);
+        });
+        abandon(|| Jump::towards(outside));
+        assert_eq!(DEPTH.get(), 0);
+    }
+
+    /// One test, since all share one count of forks.
+    #[test]
+    fn a_child_that_a_handler_has_forked_ends_no_turn_of_its_parents_and_gets_what_it_waits_for() {
         let lock: &'static SharedLock = Box::leak(Box::<SharedLock>::default());
         let is_free = || lock.take(8, |_| false);
         let mut turn = OwnTurn::writing(socket());
@@ -273,6 +315,30 @@ mod tests {
         drop(turn);
         assert!(!is_free());
         lock.let_go(7);
+        assert!(is_free());
+        lock.open();
+        let socket = socket();
+        socket.writing.hold();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| OwnTurn::writing(socket).is_parents());
+            thread::sleep(Duration::from_millis(10));
+            begin_child();
+            socket.writing.open();
+            assert!(!waits.join().unwrap());
+        });
+        // Of another process's turn, which ends after that.
+        assert!(lock.take(9, |_| true));
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let mut turn = OwnTurn::writing(socket);
+                turn.take(lock, || false);
+                (turn.held.is_some(), turn.is_parents())
+            });
+            thread::sleep(Duration::from_millis(10));
+            begin_child();
+            lock.open();
+            assert_eq!(waits.join().unwrap(), (true, false));
+        });
         assert!(is_free());
     }
 }

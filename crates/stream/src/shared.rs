@@ -84,7 +84,7 @@ pub struct SharedLock(AtomicU32);
 
 impl SharedLock {
     /// Takes the lock for `process`, which is not zero, when it is its turn. `false`: waiting is of no use, as `may_come`
-    /// says, which is told whether it is the process itself that has the lock.
+    /// says, which is told whether it is the process itself that has the lock. Who has waited is asked again before he takes it.
     #[inline]
     pub fn take(&self, process: u32, may_come: impl Fn(bool) -> bool) -> bool {
         let own = process & !WANTED;
@@ -97,15 +97,20 @@ impl SharedLock {
     #[cold]
     fn wait(&self, own: u32, mut now: u32, may_come: impl Fn(bool) -> bool) -> bool {
         loop {
+            if !may_come(now & !WANTED == own) {
+                if now == FREE {
+                    // Who opened it has woken this one, and no other that waits.
+                    rouse(&self.0, 1);
+                }
+                return false;
+            }
             if now == FREE {
                 // Others may be waiting still.
                 match self.0.compare_exchange(FREE, own | WANTED, Acquire, Relaxed) {
                     Ok(_) => return true,
                     Err(other) => now = other,
                 }
-            }
-            if !may_come(now & !WANTED == own) {
-                return false;
+                continue;
             }
             if now & WANTED != 0 || self.0.compare_exchange(now, now | WANTED, Relaxed, Relaxed).is_ok() {
                 sleep(&self.0, now | WANTED);
@@ -196,6 +201,22 @@ mod tests {
         });
         lock.open();
         lock.let_go(8);
+        assert_eq!(lock.0.load(Relaxed), FREE);
+    }
+
+    #[test]
+    fn who_finds_that_waiting_is_of_no_use_does_not_take_what_is_free_by_then() {
+        let (lock, is_of_use) = (SharedLock::default(), AtomicU32::new(1));
+        assert!(lock.take(7, |_| true));
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| lock.take(8, |_| is_of_use.load(SeqCst) != 0));
+            while lock.0.load(Relaxed) & WANTED == 0 {
+                thread::yield_now();
+            }
+            is_of_use.store(0, SeqCst);
+            lock.open();
+            assert!(!waits.join().unwrap());
+        });
         assert_eq!(lock.0.load(Relaxed), FREE);
     }
 
