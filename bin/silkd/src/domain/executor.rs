@@ -184,6 +184,10 @@ impl Executor {
             if self.engine.has_helped_below() {
                 self.anticipation.helped_below();
             }
+            // Who has just been woken has run meanwhile, as a rule, and has something already.
+            if woke && self.engine.has_rung() {
+                continue;
+            }
             if frames < BATCH && !more_orders && self.engine.is_idle() {
                 let fetching = match self.rest(beside, woke) {
                     Rest::None => continue,
