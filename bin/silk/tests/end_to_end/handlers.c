@@ -273,13 +273,15 @@ static void send_messages(void (*meanwhile)(int)) {
     every(0, nothing);
 }
 
-static void sending(void) {
+static void send_beside(void (*meanwhile)(int)) {
     pid_t child;
     in_common = served(&child, check_messages);
-    send_messages(send_too);
+    send_messages(meanwhile);
     close(in_common);
     waitpid(child, NULL, 0);
 }
+
+static void sending(void) { send_beside(send_too); }
 
 /* A handler that jumps within itself, in the middle of what its thread sends: all of that is sent. */
 static void jump_within(int signal) {
@@ -289,13 +291,7 @@ static void jump_within(int signal) {
         siglongjmp(within, 1);
 }
 
-static void jumping(void) {
-    pid_t child;
-    in_common = served(&child, check_messages);
-    send_messages(jump_within);
-    close(in_common);
-    waitpid(child, NULL, 0);
-}
+static void jumping(void) { send_beside(jump_within); }
 
 /* The same of one with a stack of its own. */
 static void jumping_apart(void) {
