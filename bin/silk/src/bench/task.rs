@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Until the standard clients have reached their full load.
 const RAMP: Duration = Duration::from_millis(700);
 
+/// Until silk's receive threads have forgotten the preferred client of the phase before: for a second they go on as if it asked.
+const FORGOTTEN: Duration = Duration::from_millis(1200);
+
 /// The longest time that warming up may take, in seconds.
 const WARMING: u64 = 10;
 
@@ -41,7 +44,7 @@ impl std::fmt::Display for Task {
 impl Task {
     /// Measures it: `seconds` without the preferred client, twice as long with it.
     pub fn measure(self, stage: &Stage, system: System, round: u32, seconds: u64) -> Result<Cell, Failure> {
-        let alone = self.standard_alone(stage, seconds)?;
+        let alone = self.standard_alone(stage, system, seconds)?;
         let unblocked = || system.is_silk().then(|| silkd::unblocked(stage)).flatten();
         let before = unblocked();
         let both = if self.flood { self.flooded(stage, seconds)? } else { self.beside(stage, seconds)? };
@@ -84,9 +87,17 @@ impl Task {
     }
 
     /// The standard clients without the preferred one, and how busy the CPUs were.
-    fn standard_alone(self, stage: &Stage, seconds: u64) -> Result<Option<(Seen, CpuShares)>, Failure> {
+    fn standard_alone(
+        self,
+        stage: &Stage,
+        system: System,
+        seconds: u64,
+    ) -> Result<Option<(Seen, CpuShares)>, Failure> {
         if self.clients == 0 {
             return Ok(None);
+        }
+        if system.is_silk() {
+            stage.watch.pause(FORGOTTEN)?;
         }
         let (load, before) = (self.load(seconds), Moment::now(None));
         let mut clients = load.start(&stage.rig.client, stage.scratch.path())?;
