@@ -107,10 +107,20 @@ pub unsafe fn accept(
     let slot = taken.slot;
     let fd = adopt(call, taken)?;
     if let Some(slot) = family.arena.slot(slot) {
+        let peer = Some(address::shared(&slot.peer));
         // SAFETY: as the caller promises.
-        unsafe { address::give(address::shared(&slot.peer), socket.is(shape::INET6), addr, len) };
+        unsafe { address::give_sender(peer, socket.is(shape::INET6), addr, len) }
+            .inspect_err(|_| drop_again(fd))?;
     }
     Ok(fd)
+}
+
+/// Closes a connection of whose peer the program cannot be told: as on Linux nobody gets it then.
+fn drop_again(fd: c_int) {
+    let _inside = gate::pass();
+    crate::close::forget(fd);
+    // SAFETY: just made, and its number was told to nobody.
+    unsafe { real::close_for_sure(fd) };
 }
 
 fn take(call: Call<'_>) -> Answer<Taken> {

@@ -8,6 +8,19 @@ use silk_stream::SharedAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Whether a program has given an address at all, whatever is in it.
+///
+/// # Errors
+/// `EINVAL` when it has no room for a family or is longer than any, `EFAULT` when there is none.
+pub fn is_there(addr: *const sockaddr, len: socklen_t) -> Answer<()> {
+    match len as usize {
+        len if len == 0 || len > size_of::<sockaddr_storage>() => Err(libc::EINVAL),
+        _ if addr.is_null() => Err(libc::EFAULT),
+        len if len < size_of::<sa_family_t>() => Err(libc::EINVAL),
+        _ => Ok(()),
+    }
+}
+
 /// Reads a program's address of `len` bytes.
 ///
 /// # Errors
@@ -17,12 +30,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// # Safety
 /// `addr` is null or points to `len` readable bytes.
 pub unsafe fn parse(addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr> {
-    if addr.is_null() {
-        return Err(libc::EFAULT);
-    }
-    if !(size_of::<sa_family_t>()..=size_of::<sockaddr_storage>()).contains(&(len as usize)) {
-        return Err(libc::EINVAL);
-    }
+    is_there(addr, len)?;
     // SAFETY: the caller gives at least the family's bytes; unaligned reads are allowed here.
     match i32::from(unsafe { addr.cast::<sa_family_t>().read_unaligned() }) {
         libc::AF_INET if len as usize >= size_of::<sockaddr_in>() => {
@@ -141,32 +149,61 @@ fn only_interface() -> u32 {
 /// Gives a program an address, in `AF_INET6` form if its socket is of that family. As in
 /// Linux `len` says before how much fits and afterwards how long the address is.
 ///
+/// # Errors
+/// `EINVAL` where less than nothing fits; `EFAULT` where there is no length, or no room where something fits.
+///
 /// # Safety
-/// `out` is null or `len` points to its length and `out` to as many writable bytes.
-pub unsafe fn give(address: SocketAddr, inet6: bool, out: *mut sockaddr, len: *mut socklen_t) {
-    if out.is_null() || len.is_null() {
-        return;
-    }
+/// `len` is null or points to a length, and `out` is null or points to as many writable bytes.
+pub unsafe fn give(address: SocketAddr, inet6: bool, out: *mut sockaddr, len: *mut socklen_t) -> Answer<()> {
     let (bytes, size) = bytes(address, inet6);
-    // SAFETY: `out` has room for `*len` bytes, of which no more are written.
-    unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), size.min(*len as usize));
-        *len = size as socklen_t;
-    }
+    // SAFETY: as the caller promises.
+    unsafe { give_bytes(bytes.get(..size).unwrap_or_default(), out, len) }
 }
 
-/// The same of who has sent something; of nobody an address without length.
+/// The same of who has sent something, if the program wants to know; of nobody an address without length.
+///
+/// # Errors
+/// As [`give`].
 ///
 /// # Safety
 /// As [`give`].
-pub unsafe fn give_sender(sender: Option<SocketAddr>, inet6: bool, out: *mut sockaddr, len: *mut socklen_t) {
+pub unsafe fn give_sender(
+    sender: Option<SocketAddr>,
+    inet6: bool,
+    out: *mut sockaddr,
+    len: *mut socklen_t,
+) -> Answer<()> {
     match sender {
+        _ if out.is_null() => Ok(()),
         // SAFETY: as the caller promises.
         Some(address) => unsafe { give(address, inet6, out, len) },
         // SAFETY: as the caller promises.
-        None if !out.is_null() && !len.is_null() => unsafe { *len = 0 },
-        None => {}
+        None => unsafe { give_bytes(&[], out, len) },
     }
+}
+
+/// Gives a program these bytes of an address, as [`give`] does.
+///
+/// # Safety
+/// As [`give`].
+unsafe fn give_bytes(bytes: &[u8], out: *mut sockaddr, len: *mut socklen_t) -> Answer<()> {
+    if len.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: as the caller promises. To Linux it is a signed number.
+    let room = unsafe { len.read_unaligned() }.cast_signed();
+    let fits = usize::try_from(room).map_err(|_| libc::EINVAL)?.min(bytes.len());
+    if fits > 0 && out.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: `out` has room for `fits` bytes, of which no more are written.
+    unsafe {
+        if fits > 0 {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), fits);
+        }
+        len.write_unaligned(bytes.len() as socklen_t);
+    }
+    Ok(())
 }
 
 /// The address in a slot.
@@ -190,7 +227,7 @@ mod tests {
         let mut len = 28;
         // SAFETY: `out` has 28 bytes, as `len` says.
         unsafe {
-            give(address, inet6, out.as_mut_ptr().cast(), &mut len);
+            assert_eq!(give(address, inet6, out.as_mut_ptr().cast(), &mut len), Ok(()));
             (parse(out.as_ptr().cast(), len).unwrap_or(ANY), len)
         }
     }
@@ -204,6 +241,33 @@ mod tests {
     }
 
     #[test]
+    fn no_room_is_no_fault_and_less_is_one() {
+        let (mut out, address) = ([7u8; 28], "10.0.0.1:80".parse().unwrap_or(ANY));
+        let told = |sender, room: i32, out: Option<&mut [u8; 28]>| {
+            let mut len = room.cast_unsigned();
+            let out = out.map_or(std::ptr::null_mut(), |out| out.as_mut_ptr().cast());
+            // SAFETY: no more bytes fit than there are, or none are written.
+            unsafe { give_sender(sender, false, out, &mut len) }.map(|()| len)
+        };
+        for sender in [Some(address), None] {
+            assert_eq!(told(sender, -1, Some(&mut out)), Err(libc::EINVAL));
+            assert_eq!(out, [7; 28]);
+            assert_eq!(told(sender, -1, None), Ok(u32::MAX));
+        }
+        assert_eq!([told(Some(address), 0, Some(&mut out)), told(None, 28, Some(&mut out))], [Ok(16), Ok(0)]);
+        assert_eq!(out, [7; 28]);
+        let (nowhere, mut none, mut some) = (std::ptr::null_mut(), 0, 1);
+        // SAFETY: where there is no room nothing is written.
+        unsafe {
+            let no_length = std::ptr::null_mut();
+            assert_eq!(give(address, false, out.as_mut_ptr().cast(), no_length), Err(libc::EFAULT));
+            assert_eq!(give(address, false, nowhere, &mut some), Err(libc::EFAULT));
+            assert_eq!(give(address, false, nowhere, &mut none), Ok(()));
+        }
+        assert_eq!(none, 16);
+    }
+
+    #[test]
     fn short_and_foreign_addresses_are_refused() {
         let unix = [1u8, 0, b'/', 0];
         // SAFETY: the lengths are those of the arrays.
@@ -211,6 +275,8 @@ mod tests {
             assert_eq!(parse(unix.as_ptr().cast(), 4), Err(libc::EAFNOSUPPORT));
             assert_eq!(parse([2u8, 0, 0, 80].as_ptr().cast(), 4), Err(libc::EINVAL));
             assert_eq!(parse(std::ptr::null(), 16), Err(libc::EFAULT));
+            assert_eq!([0, 129].map(|len| parse(std::ptr::null(), len)), [Err(libc::EINVAL); 2]);
+            assert_eq!(parse([2u8, 0].as_ptr().cast(), 1), Err(libc::EINVAL));
         }
     }
 

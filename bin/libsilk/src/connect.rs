@@ -45,6 +45,10 @@ pub unsafe fn connect(
         // SAFETY: as the caller promises.
         return unsafe { named_path::build(socket, turn, addr, len) };
     }
+    if socket.is_served() && !socket.is(shape::SCOUT) {
+        // Looked at whatever has become of the socket.
+        address::is_there(addr, len)?;
+    }
     let told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
     let nobody = unsafe { address::is_of(libc::AF_UNSPEC, addr, len) };
@@ -59,9 +63,6 @@ pub unsafe fn connect(
     }
     if socket.is_served() && !socket.is(shape::DATAGRAM) {
         // What it names is looked at only where the connection begins.
-        if addr.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
-            return Err(libc::EINVAL);
-        }
         match progress(Found::now(socket))? {
             Progress::Fresh => {}
             Progress::Done => return Ok(Server::Silk),

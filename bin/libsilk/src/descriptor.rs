@@ -203,8 +203,10 @@ pub unsafe fn ioctl(socket: &'static Socket, fd: c_int, request: c_ulong, arg: u
             state::next_length(lanes::first_to_look_at(socket, slot).1)
         }
         libc::FIONREAD => urgent::before_mark(socket, slot),
-        // The daemon knows, of what it has seen.
-        NOT_SENT => tcp_info::not_sent(socket, slot).unwrap_or(u32::MAX).min(state::unsent(slot)),
+        // The daemon knows, of what it has seen. Of datagrams Linux does not tell it.
+        NOT_SENT if socket.role() != Role::Datagram => {
+            tcp_info::not_sent(socket, slot).unwrap_or(u32::MAX).min(state::unsent(slot))
+        }
         libc::TIOCOUTQ => state::unsent(slot),
         AT_MARK if socket.role() != Role::Datagram => u32::from(urgent::is_at_mark(socket, slot, 0)),
         // Interfaces, routes, close-on-exec: nothing to do with the path.

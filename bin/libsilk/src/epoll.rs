@@ -161,8 +161,11 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
         }
         libc::EPOLL_CTL_MOD => {
             let asked = asked.ok_or(libc::EFAULT)?;
+            if asked.events & EXCLUSIVE != 0 {
+                return Err(libc::EINVAL);
+            }
             let member = inner.find(fd).ok_or(libc::ENOENT)?;
-            if (asked.events | member.asked()) & EXCLUSIVE != 0 {
+            if member.asked() & EXCLUSIVE != 0 {
                 return Err(libc::EINVAL);
             }
             member.change(asked);

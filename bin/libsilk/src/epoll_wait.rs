@@ -19,6 +19,9 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+/// More events are not asked for at once (`EP_MAX_EVENTS`).
+const MOST: usize = i32::MAX as usize / size_of::<epoll_event>();
+
 /// How often a set without a bell is looked at.
 const WITHOUT_BELL: Duration = Duration::from_millis(2);
 
@@ -140,7 +143,7 @@ pub unsafe fn wait(
     (limit, exact): (Option<Duration>, bool),
     mask: *const sigset_t,
 ) -> Answer<c_int> {
-    let room = usize::try_from(max).ok().filter(|room| *room > 0).ok_or(libc::EINVAL)?;
+    let room = usize::try_from(max).ok().filter(|room| (1..=MOST).contains(room)).ok_or(libc::EINVAL)?;
     if events.is_null() {
         return Err(libc::EFAULT);
     }

@@ -62,6 +62,21 @@ impl Sets {
         }
     }
 
+    /// Takes out of the last word of each set what lies behind the count: as on Linux nothing is told of that.
+    ///
+    /// # Safety
+    /// As [`Sets::has`].
+    unsafe fn trim(&self) {
+        if self.count % 64 == 0 {
+            return;
+        }
+        for set in self.sets.iter().filter(|set| !set.is_null()) {
+            let (word, behind) = Self::word(*set, self.count);
+            // SAFETY: it is the last word of those that the count's bits lie in.
+            unsafe { word.write_unaligned(word.read_unaligned() & (behind - 1)) };
+        }
+    }
+
     /// Whether a socket of ours is in any set, or one that may become so while the call `waits`.
     ///
     /// # Safety
@@ -131,6 +146,8 @@ pub unsafe fn select(sets: Sets, limit: Option<Duration>, mask: *const sigset_t)
             ready += c_int::from(on);
         }
     }
+    // SAFETY: as above.
+    unsafe { sets.trim() };
     Ok(ready)
 }
 
@@ -142,4 +159,24 @@ pub unsafe fn linux(sets: Sets, timeout: *mut libc::timeval) -> c_int {
     let [read, write, except] = sets.sets;
     // SAFETY: as the caller promises.
     unsafe { real::select(sets.count, read, write, except, timeout) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_the_count_goes_from_its_last_word_alone() {
+        let trimmed = |count| {
+            let mut words = [u64::MAX; 3];
+            let none = std::ptr::null_mut();
+            let sets = Sets { count, sets: [words.as_mut_ptr().cast(), none, none] };
+            // SAFETY: the set has room for more bits than any count here.
+            unsafe { sets.trim() };
+            words
+        };
+        assert_eq!(trimmed(64), [u64::MAX; 3]);
+        assert_eq!(trimmed(65), [u64::MAX, 1, u64::MAX]);
+        assert_eq!(trimmed(127), [u64::MAX, u64::MAX >> 1, u64::MAX]);
+    }
 }

@@ -30,11 +30,12 @@ const MOST: usize = 0x7fff_f000;
 pub unsafe fn send(socket: &Found, file: c_int, at: *mut off_t, count: usize) -> Answer {
     // SAFETY: as the caller promises.
     let start = if at.is_null() { None } else { Some(unsafe { at.read_unaligned() }) };
-    if start.is_some_and(|start| start < 0) {
+    // To Linux a count is a signed number, too.
+    if start.is_some_and(|start| start < 0) || isize::try_from(count).is_err() {
         return Err(libc::EINVAL);
     }
     // Linux looks first whether there is anything to send.
-    let is_nothing = || count == 0 || left_of(file, start) == Some(0);
+    let is_nothing = || count == 0 || left_of(file, start) == Some(0) && !says_more(file, start);
     let sent = match socket.role() {
         Role::Stream if stream_io::may_be_refused(socket) && is_nothing() => Ok(0),
         Role::Stream => match send_stream(socket, file, start, count) {
@@ -158,6 +159,14 @@ pub fn read_into_ring(
 fn left_of(file: c_int, at: Option<off_t>) -> Option<u64> {
     let (_, _, length) = identify(file)?;
     Some(length.saturating_sub(u64::try_from(at.map_or_else(|| standing(file), Ok).ok()?).ok()?))
+}
+
+/// Whether a file has something where it is said to end, as those of `/proc` have, whose length is told as none.
+fn says_more(file: c_int, at: Option<off_t>) -> bool {
+    let Ok(at) = at.map_or_else(|| standing(file), Ok) else { return false };
+    let mut octet = 0u8;
+    // SAFETY: one byte may be written.
+    unsafe { real::pread(file, (&raw mut octet).cast(), 1, at) == 1 }
 }
 
 /// At most `most` bytes of a regular file from `at` on, or from where it stands.

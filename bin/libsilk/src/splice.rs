@@ -20,6 +20,10 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
 use std::time::Duration;
 
+/// Those that there are (`SPLICE_F_ALL`).
+const FLAGS: c_uint =
+    libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MORE | libc::SPLICE_F_GIFT;
+
 /// Until there may be room again that another thread has used.
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -32,9 +36,13 @@ pub fn send(socket: &Found, pipe: c_int, at: [bool; 2], count: usize, flags: c_u
     if count == 0 {
         return Ok(0);
     }
+    if flags & !FLAGS != 0 {
+        return Err(libc::EINVAL);
+    }
     match (is_pipe(pipe), at) {
         (true, [true, _]) => return Err(libc::ESPIPE),
-        (true, [false, false]) => {}
+        // To Linux a count is a signed number.
+        (true, [false, false]) if isize::try_from(count).is_ok() => {}
         _ => return Err(libc::EINVAL),
     }
     // That the pipe is not waited for says nothing of the socket.

@@ -70,20 +70,30 @@ pub unsafe fn receive_from(
 ) -> Answer {
     if socket.role() != Role::Datagram {
         let got = receive(socket, into, flags)?;
-        if !from.is_null() && !from_len.is_null() {
-            // SAFETY: as the caller promises. A stream tells no names.
-            unsafe { *from_len = 0 };
-        }
+        // SAFETY: as the caller promises. A stream tells no names.
+        unsafe { address::give_sender(None, false, from, from_len) }?;
         return Ok(got);
     }
     let got = datagram_io::receive(socket, into, flags)?;
     // SAFETY: as the caller promises.
-    unsafe { address::give_sender(got.peer, socket.is(shape::INET6), from, from_len) };
+    unsafe { address::give_sender(got.peer, socket.is(shape::INET6), from, from_len) }?;
     Ok(length(got, flags))
 }
 
 /// What Linux looks at of a name in a message at most.
 const LONGEST: socklen_t = size_of::<libc::sockaddr_storage>() as socklen_t;
+
+/// The name in a message, as far as Linux looks at it: none has no length, and what has none is none.
+///
+/// # Errors
+/// `EINVAL` where it is shorter than nothing.
+pub fn name_of(message: &msghdr) -> Answer<(*const sockaddr, socklen_t)> {
+    match message.msg_namelen {
+        len if message.msg_name.is_null() || len == 0 => Ok((std::ptr::null(), 0)),
+        len if len.cast_signed() < 0 => Err(libc::EINVAL),
+        len => Ok((message.msg_name.cast_const().cast(), len.min(LONGEST))),
+    }
+}
 
 /// Who a call addresses; `None` when nobody is named.
 ///
@@ -91,13 +101,16 @@ const LONGEST: socklen_t = size_of::<libc::sockaddr_storage>() as socklen_t;
 /// As [`address::parse`].
 unsafe fn peer(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Answer<Option<SocketAddr>> {
     // Linux does not look at the name of what goes on, over IPv4.
-    if to.is_null() || len == 0 || socket.corked.has_begun() && !socket.is(shape::INET6) {
+    if to.is_null() || socket.corked.has_begun() && !socket.is(shape::INET6) {
         return Ok(None);
     }
     // SAFETY: as the caller promises.
     let peer = match unsafe { address::is_of(libc::AF_UNSPEC, to, len) } {
         // Linux takes it for one of IPv4, or, of a socket of IPv6, for whom that is connected to.
         true if socket.is(shape::INET6) => return Ok(None),
+        // To a socket of IPv6 whatever is no address is the same fault.
+        // SAFETY: as the caller promises.
+        false if socket.is(shape::INET6) => unsafe { address::parse(to, len) }.map_err(|_| libc::EINVAL)?,
         // SAFETY: as the caller promises.
         true => unsafe { address::parse_as_ip4(to, len) }?,
         // SAFETY: as the caller promises.
@@ -124,6 +137,10 @@ pub unsafe fn send_to(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> Answer {
+    if !to.is_null() && to_len > LONGEST {
+        // Looked at before it matters to whom it is sent.
+        return Err(libc::EINVAL);
+    }
     if socket.role() != Role::Datagram {
         return send(socket, from, flags);
     }
@@ -191,13 +208,17 @@ fn left(socket: &Socket) -> c_int {
 pub unsafe fn receive_message(socket: &Found, message: *mut msghdr, flags: c_int) -> Answer {
     // SAFETY: as the caller promises.
     let message = unsafe { message.as_mut() }.ok_or(libc::EFAULT)?;
+    name_of(message)?;
     let count = count_of(message)?;
     // SAFETY: as the caller promises.
     let into = unsafe { Vectors::at(message.msg_iov, count) }?;
     if socket.role() != Role::Datagram {
         let got = receive(socket, &into, flags)?;
         let room = message.msg_controllen;
-        (message.msg_namelen, message.msg_controllen) = (0, 0);
+        message.msg_controllen = 0;
+        if !message.msg_name.is_null() {
+            message.msg_namelen = 0;
+        }
         let truncated = if into.total() == 0 { libc::MSG_TRUNC } else { 0 };
         message.msg_flags = if flags & libc::MSG_OOB != 0 { libc::MSG_OOB | truncated } else { 0 };
         message.msg_flags |= flags & libc::MSG_CMSG_CLOEXEC;
@@ -217,10 +238,7 @@ pub unsafe fn receive_message(socket: &Found, message: *mut msghdr, flags: c_int
     // SAFETY: the name has `msg_namelen` bytes, or is null.
     unsafe {
         let name = message.msg_name.cast();
-        address::give_sender(got.peer, socket.is(shape::INET6), name, &mut message.msg_namelen);
-        if message.msg_name.is_null() {
-            message.msg_namelen = 0;
-        }
+        address::give_sender(got.peer, socket.is(shape::INET6), name, &mut message.msg_namelen)?;
     }
     if got.peer.is_none() {
         // Of nothing there is nothing to tell.
@@ -266,6 +284,7 @@ fn speaks(socket: &Socket, peer: Option<SocketAddr>) -> Speaks {
 pub unsafe fn send_message(socket: &Found, message: *const msghdr, flags: c_int) -> Answer {
     // SAFETY: as the caller promises.
     let message = unsafe { message.as_ref() }.ok_or(libc::EFAULT)?;
+    let (name, name_len) = name_of(message)?;
     let count = count_of(message)?;
     // SAFETY: as the caller promises.
     unsafe {
@@ -276,7 +295,7 @@ pub unsafe fn send_message(socket: &Found, message: *const msghdr, flags: c_int)
             return if sense { send(socket, &from, flags) } else { send_nothing(socket, flags) };
         }
         let goes_on = socket.corked.has_begun();
-        let peer = peer(socket, message.msg_name.cast(), message.msg_namelen.min(LONGEST))?;
+        let peer = peer(socket, name, name_len)?;
         let asked = if goes_on {
             Asked::default()
         } else {

@@ -62,10 +62,9 @@ unsafe fn serving(fd: c_int, flags: c_int, msg: *const msghdr) -> Answer<Option<
     }
     // SAFETY: as the caller promises.
     let Some(header) = (unsafe { msg.as_ref() }) else { return Ok(None) };
+    let Ok((name, len)) = transfer::name_of(header) else { return Ok(None) };
     // SAFETY: as the caller promises.
-    let ours = unsafe {
-        transfer::decide((socket.record(), fd), flags, header.msg_name.cast(), header.msg_namelen)
-    }?;
+    let ours = unsafe { transfer::decide((socket.record(), fd), flags, name, len) }?;
     Ok(ours.then_some(socket))
 }
 

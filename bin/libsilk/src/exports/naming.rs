@@ -125,9 +125,9 @@ pub unsafe extern "C" fn getsockname(fd: c_int, addr: *mut sockaddr, len: *mut s
     unsafe {
         match table::served(fd) {
             None => real::getsockname(fd, addr, len),
-            Some(_) if is_negative(len) => done(Err(libc::EINVAL)),
             Some(socket) => done(
-                naming::local(&socket).map(|local| address::give(local, socket.is(shape::INET6), addr, len)),
+                naming::local(&socket)
+                    .and_then(|local| address::give(local, socket.is(shape::INET6), addr, len)),
             ),
         }
     }
@@ -141,9 +141,9 @@ pub unsafe extern "C" fn getpeername(fd: c_int, addr: *mut sockaddr, len: *mut s
     unsafe {
         match table::served(fd) {
             None => real::getpeername(fd, addr, len),
-            Some(socket) if is_negative(len) => done(naming::peer(&socket).and(Err(libc::EINVAL))),
             Some(socket) => done(
-                naming::peer(&socket).map(|peer| address::give(peer, socket.is(shape::INET6), addr, len)),
+                naming::peer(&socket)
+                    .and_then(|peer| address::give(peer, socket.is(shape::INET6), addr, len)),
             ),
         }
     }

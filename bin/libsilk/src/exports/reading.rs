@@ -94,9 +94,9 @@ pub unsafe extern "C" fn recvfrom(
     }
 }
 
-/// A socket has no places: `ESPIPE`, as for a pipe.
-fn no_place() -> ssize_t {
-    size(Err(libc::ESPIPE))
+/// A socket has no places: `ESPIPE`, as for a pipe. One before the beginning nothing has: `EINVAL`.
+pub fn no_place(at: off_t) -> ssize_t {
+    size(Err(if at < 0 { libc::EINVAL } else { libc::ESPIPE }))
 }
 
 /// # Safety
@@ -104,7 +104,7 @@ fn no_place() -> ssize_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pread(fd: c_int, buf: *mut c_void, len: size_t, at: off_t) -> ssize_t {
     // SAFETY: as above.
-    unsafe { if table::served(fd).is_some() { no_place() } else { real::pread(fd, buf, len, at) } }
+    unsafe { if table::served(fd).is_some() { no_place(at) } else { real::pread(fd, buf, len, at) } }
 }
 
 /// # Safety
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn pread64(fd: c_int, buf: *mut c_void, len: size_t, at: o
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn preadv(fd: c_int, iov: *const iovec, count: c_int, at: off_t) -> ssize_t {
     // SAFETY: as above.
-    unsafe { if table::served(fd).is_some() { no_place() } else { real::preadv(fd, iov, count, at) } }
+    unsafe { if table::served(fd).is_some() { no_place(at) } else { real::preadv(fd, iov, count, at) } }
 }
 
 /// # Safety
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn preadv2(
     unsafe {
         match table::served(fd) {
             None => real::preadv2(fd, iov, count, at, flags),
-            Some(_) if at != -1 => no_place(),
+            Some(_) if at != -1 => no_place(at),
             Some(socket) => size(of_vectors(flags).and_then(|flags| {
                 let into = Vectors::at(iov, count)?;
                 receive(&socket, &into, flags)

@@ -1,7 +1,7 @@
 //! `write`, `send`, `sendfile` and their kin.
 
 use crate::errno::{Answer, size};
-use crate::exports::reading::of_vectors;
+use crate::exports::reading::{no_place, of_vectors};
 use crate::real;
 use crate::sendfile as files;
 use crate::socket::Found;
@@ -81,17 +81,12 @@ pub unsafe extern "C" fn sendto(
     }
 }
 
-/// A socket has no places: `ESPIPE`, as for a pipe.
-fn no_place() -> ssize_t {
-    size(Err(libc::ESPIPE))
-}
-
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite(fd: c_int, buf: *const c_void, len: size_t, at: off_t) -> ssize_t {
     // SAFETY: as above.
-    unsafe { if table::served(fd).is_some() { no_place() } else { real::pwrite(fd, buf, len, at) } }
+    unsafe { if table::served(fd).is_some() { no_place(at) } else { real::pwrite(fd, buf, len, at) } }
 }
 
 /// # Safety
@@ -107,7 +102,7 @@ pub unsafe extern "C" fn pwrite64(fd: c_int, buf: *const c_void, len: size_t, at
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev(fd: c_int, iov: *const iovec, count: c_int, at: off_t) -> ssize_t {
     // SAFETY: as above.
-    unsafe { if table::served(fd).is_some() { no_place() } else { real::pwritev(fd, iov, count, at) } }
+    unsafe { if table::served(fd).is_some() { no_place(at) } else { real::pwritev(fd, iov, count, at) } }
 }
 
 /// # Safety
@@ -132,7 +127,7 @@ pub unsafe extern "C" fn pwritev2(
     unsafe {
         match table::served(fd) {
             None => real::pwritev2(fd, iov, count, at, flags),
-            Some(_) if at != -1 => no_place(),
+            Some(_) if at != -1 => no_place(at),
             Some(socket) => size(of_vectors(flags).and_then(|flags| {
                 let from = Vectors::at(iov, count)?;
                 gather(&socket, &from, flags)

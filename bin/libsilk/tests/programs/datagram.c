@@ -83,6 +83,7 @@ int main(int argc, char **argv)
 	FAILS(connect(client, (struct sockaddr *)&to, 8), EINVAL);
 	struct sockaddr local = { .sa_family = AF_UNIX };
 	FAILS(connect(client, &local, sizeof local), EAFNOSUPPORT);
+	FAILS(sendto(client, "x", 1, 0, (struct sockaddr *)&to, 0), EINVAL);
 	len = sizeof who;
 	CHECK(getpeername(client, (struct sockaddr *)&who, &len) == 0 && who.sin_port == to.sin_port);
 

@@ -180,7 +180,9 @@ static void vectors_and_messages(void)
 	CHECK(read(fds[0], a, 0) == 0);
 	CHECK(send(fds[1], "x", 1, 0) == 1);
 	settle();
-	CHECK(recvmsg(fds[0], &r, MSG_CMSG_CLOEXEC) == 1 && r.msg_flags == MSG_CMSG_CLOEXEC);
+	/* Where no name is asked for, its length is nobody's. */
+	r.msg_name = NULL, r.msg_namelen = 7;
+	CHECK(recvmsg(fds[0], &r, MSG_CMSG_CLOEXEC) == 1 && r.msg_flags == MSG_CMSG_CLOEXEC && r.msg_namelen == 7);
 	close(fds[0]), close(fds[1]);
 }
 

@@ -71,6 +71,10 @@ static void selects(void)
 	CHECK(select(fds[0] + 1, &r, NULL, NULL, &tv) == 1 && FD_ISSET(fds[0], &r));
 	pthread_join(t, NULL);
 	CHECK(read(fds[0], b, 64) == 1);
+	/* What lies behind the count is not looked at, and gone from the count's last word. */
+	FD_SET(fds[0] | 63, &r);
+	tv.tv_sec = tv.tv_usec = 0;
+	CHECK(select(fds[0] + 1, &r, NULL, NULL, &tv) == 0 && !FD_ISSET(fds[0] | 63, &r));
 }
 
 static void epolls(void)

@@ -226,6 +226,39 @@ def accept_tells_who_came(w):
 
 
 @case
+def lengths_of_names_that_are_none(w):
+    """Where a peer cannot be told nobody gets the connection."""
+    listener, name = w.listener(), ctypes.create_string_buffer(200)
+    less = lambda: ctypes.byref(ctypes.c_int(-1))
+    for what, length in (("-1", less), ("no length", lambda: None)):
+        w.peer_connects(listener)
+        readable(listener)
+        w.result(f"accept, {what}", answer(C.accept(listener.fileno(), name, length())))
+        w.result(f"the peer reads, {what}", w.peer.tell("outcome(e.recv, 10)"))
+        w.result(f"getsockname, {what}", answer(C.getsockname(listener.fileno(), name, length())))
+    w.result("getsockname without room", answer(C.getsockname(listener.fileno(), None, ctypes.byref(ctypes.c_int(28)))))
+    w.result("and without a length", answer(C.getsockname(listener.fileno(), None, None)))
+    w.peer_connects(listener)
+    readable(listener)
+    taken = C.accept(listener.fileno(), None, less())
+    w.result("accept without a name", taken >= 0)
+    os.close(taken)
+    end = w.connected()
+    for what, other in (("bound", w.tcp(w.port())), ("listening", listener), ("connected", end), ("datagrams", w.udp(w.port()))):
+        for length in (-1, 0, 1, 16, 129):
+            w.result(f"connect to nothing, {what}, {length}", answer(C.connect(other.fileno(), None, length)))
+        for length in (-1, 0, 1, 129):
+            w.result(f"connect, {what}, {length}", answer(C.connect(other.fileno(), bytes(200), length)))
+    for length in (-1, 0, 129):
+        w.result(f"sendto, {length}", answer(C.sendto(end.fileno(), b"x", 1, 0, name, length)))
+    w.peer.do("e.sendall(b'hello')")
+    readable(end)
+    w.result("recvfrom, -1", answer(C.recvfrom(end.fileno(), name, 2, 0, name, less())))
+    w.result("recvfrom without a length", answer(C.recvfrom(end.fileno(), name, 2, 0, name, None)))
+    w.result("what is left", attempt(end.recv, 10))
+
+
+@case
 def accept_where_it_makes_no_sense(w):
     w.result("new", attempt(w.tcp().accept))
     w.result("bound", attempt(w.tcp(w.port()).accept))

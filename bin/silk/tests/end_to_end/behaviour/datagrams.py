@@ -126,6 +126,37 @@ def too_short_a_buffer(w):
 
 
 @case
+def names_that_are_none(w):
+    """Less than nothing of them, nothing at all, and one of another family."""
+    end = w.udp(w.port())
+    end.connect(w.peer_udp())
+    strange = ctypes.create_string_buffer(struct.pack("=H200x", socket.AF_UNIX))
+    for length in (-1, 0, 1, 129, 28):
+        w.result(f"sendto, {length}", answer(C.sendto(end.fileno(), b"x", 1, 0, strange, length)))
+    text = ctypes.create_string_buffer(b"hello", 10)
+    vector = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(text), 5))
+
+    def message(length, name=ctypes.addressof(strange)):
+        return ctypes.create_string_buffer(struct.pack("PixxxxPNPNixxxx", name, length, ctypes.addressof(vector), 1, 0, 0, 0))
+
+    for length in (-1, 0, 1, 129):
+        w.result(f"sendmsg, {length}", answer(C.sendmsg(end.fileno(), message(length), 0)))
+    w.result("sendmsg to no name, -1", answer(C.sendmsg(end.fileno(), message(-1, 0), 0)))
+    w.peer.do("u.recv(10); u.recv(10); me = %r; [u.sendto(b'%%d' %% n, me) for n in range(4)]" % (end.getsockname()[:2],))
+    readable(end)
+    settle()
+    less = lambda: ctypes.byref(ctypes.c_int(-1))
+    w.result("recvmsg, -1", answer(C.recvmsg(end.fileno(), message(-1), socket.MSG_DONTWAIT)))
+    w.result("recvfrom, -1", answer(C.recvfrom(end.fileno(), text, 5, socket.MSG_DONTWAIT, strange, less())))
+    w.result("recvfrom without a length", answer(C.recvfrom(end.fileno(), text, 5, socket.MSG_DONTWAIT, strange, None)))
+    w.result("recvfrom without a name", answer(C.recvfrom(end.fileno(), text, 5, socket.MSG_DONTWAIT, None, less())))
+    asked = message(7, 0)
+    w.result("recvmsg without a name", answer(C.recvmsg(end.fileno(), asked, socket.MSG_DONTWAIT)))
+    w.result("its length then", struct.unpack_from("i", asked, 8)[0])
+    w.result("what is left", attempt(end.recv, 10, socket.MSG_DONTWAIT))
+
+
+@case
 def too_long_ones(w):
     end = w.udp(w.port())
     to = w.peer_udp()

@@ -183,6 +183,8 @@ def splicing(w):
     w.result("what came", w.peer.tell("outcome(e.recv, 100)"))
     w.result("of an empty one", attempt(os.splice, source, end.fileno(), 100, None, None, os.SPLICE_F_NONBLOCK))
     w.result("nothing of it", attempt(os.splice, source, end.fileno(), 0))
+    w.result("with a flag that is none", attempt(os.splice, source, end.fileno(), 100, None, None, 1 << 8))
+    w.result("less than nothing of it", answer(C.splice(source, None, end.fileno(), None, ctypes.c_size_t(-1), 0)))
     w.result("at a place", attempt(os.splice, source, end.fileno(), 100, 0))
     w.result("at a place of the socket's", attempt(os.splice, source, end.fileno(), 100, None, 0))
     with open(__file__) as file:
@@ -411,6 +413,8 @@ def counts(w):
     w.result("not acknowledged and not sent", [ioctl(full, of) > 50_000 for of in (termios.TIOCOUTQ, SIOCOUTQNSD)])
     w.result("of a new one", (ioctl(w.tcp(), termios.FIONREAD), ioctl(w.tcp(), termios.TIOCOUTQ)))
     listener = w.listener()
+    datagrams = w.udp(w.port())
+    w.result("of datagrams", (ioctl(datagrams, termios.FIONREAD), ioctl(datagrams, SIOCOUTQNSD)))
     w.result("of a listener", (ioctl(listener, termios.FIONREAD), ioctl(listener, termios.TIOCOUTQ)))
     w.peer.do("e.recv(10); e.close()")
     events(end, select.POLLRDHUP)
@@ -496,6 +500,11 @@ def calls_for_files(w):
     w.result("lseek", attempt(os.lseek, fd, 0, os.SEEK_SET))
     w.result("pread", attempt(os.pread, fd, 1, 0))
     w.result("pwrite", attempt(os.pwrite, fd, b"x", 0))
+    for place in (-1, -5):
+        w.result(f"pread, {place}", attempt(os.pread, fd, 1, place))
+        w.result(f"pwrite, {place}", attempt(os.pwrite, fd, b"x", place))
+    w.result("preadv, -5", attempt(os.preadv, fd, [bytearray(1)], -5))
+    w.result("pwritev, -5", attempt(os.pwritev, fd, [b"x"], -5))
     w.result("ftruncate", attempt(os.ftruncate, fd, 0))
     w.result("fsync", attempt(os.fsync, fd))
     w.result("isatty", os.isatty(fd))
@@ -542,6 +551,21 @@ def files_where_they_are_not_for_streams_that_go(w):
             w.result(f"to {what}", attempt(os.sendfile, other.fileno(), fd, 0, 5))
             w.result(f"nothing to {what}", attempt(os.sendfile, other.fileno(), fd, 9, 5))
     os.unlink("another-file")
+
+
+@case
+def files_that_tell_no_length(w):
+    """They have something all the same, which is not at its end where there is no room for it."""
+    end = w.connected()
+    end.setblocking(False)
+    with open("/proc/meminfo") as file:
+        w.result("sendfile", attempt(os.sendfile, end.fileno(), file.fileno(), 0, 8))
+        w.result("peer reads", w.peer.tell("all_of(e, 8)"))
+        fill(end)
+        w.result("sendfile without room", attempt(os.sendfile, end.fileno(), file.fileno(), 0, 8))
+        end.shutdown(socket.SHUT_WR)
+        w.result("sendfile when it is shut down", attempt(os.sendfile, end.fileno(), file.fileno(), 0, 8))
+        w.result("less than nothing", answer(C.sendfile(end.fileno(), file.fileno(), None, ctypes.c_size_t(-1))))
 
 
 @case

@@ -106,6 +106,23 @@ def select_of_more_than_there_can_be(w):
     w.result("told of", answer(C.select(1 << 20, ctypes.c_void_p(there), None, None, limit)))
 
 
+@case
+def select_of_what_lies_behind_the_count(w):
+    """It is not looked at, and what of it is in the last word of the count is gone afterwards."""
+    end = w.connected()
+    w.peer.do("e.sendall(b'x')")
+    readable(end)
+    number = fcntl.fcntl(end, fcntl.F_DUPFD, 128)
+    named = {"the socket": number, "in its word": number | 63, "in the next": number + 64}
+    for what in ("something", "nothing"):
+        asked = ctypes.create_string_buffer(sum(1 << bit for bit in named.values()).to_bytes(128, "little"), 128)
+        told = answer(C.select(number + 1, asked, None, None, (ctypes.c_long * 2)(0, 0)))
+        left = [name for name, bit in named.items() if asked.raw[bit // 8] >> bit % 8 & 1]
+        w.result(f"{what} is there", (told, left))
+        end.recv(1, socket.MSG_DONTWAIT) if what == "something" else None
+    os.close(number)
+
+
 def epoll_with(end, wanted):
     e = select.epoll()
     e.register(end, wanted)
@@ -297,6 +314,7 @@ def epoll_that_is_exclusive(w):
     w.peer_connects(listener)
     w.result("told", told(e, SURELY))
     w.result("changed", attempt(e.modify, listener, select.EPOLLIN | exclusive))
+    w.result("a stranger changed so", attempt(e.modify, w.connected(), select.EPOLLIN | exclusive))
 
 
 @case
@@ -320,6 +338,7 @@ def epoll_and_its_members(w):
     w.result("both are", told(e, 0.2))
     w.result("no descriptor", attempt(e.register, 999, select.EPOLLIN))
     w.result("itself", attempt(e.register, e.fileno(), select.EPOLLIN))
+    w.result("more than can be told", answer(C.epoll_wait(e.fileno(), ctypes.create_string_buffer(64), 0x7fffffff, 0)))
 
 
 @case
