@@ -110,12 +110,18 @@ impl Rack {
     /// once in a round trip (§6.2, step 4).
     // RFC 8985 §3.3.2, §4.
     pub(crate) fn on_ack(&mut self, dsack: bool, out: Outstanding) {
-        self.dsack_seen &= out.una.before(self.dsack_round);
+        self.advance(out.una);
         if dsack && !self.dsack_seen {
             (self.dsack_round, self.dsack_seen) = (out.nxt, true);
             self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
             self.reo_wnd_persist = PERSIST;
         }
+    }
+
+    /// SND.UNA is now `una`, which may end the round of a D-SACK. Looked at with every acknowledgement, so that
+    /// `dsack_round` never comes to lie half the circle away while it counts.
+    pub(crate) fn advance(&mut self, una: SeqNumber) {
+        self.dsack_seen &= una.before(self.dsack_round);
     }
 
     /// A recovery is over (§6.2, step 4).

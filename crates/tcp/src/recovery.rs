@@ -277,8 +277,9 @@ impl Recovery {
                 last = Some(sending);
             }
         });
-        // An acknowledgement that is predicted brings no blocks before it; it is kept near for that.
+        // An acknowledgement that is predicted brings no blocks before it; both are kept near for that.
         rack.settle();
+        rack.advance(out.una);
         match self.phase {
             Phase::Open => {
                 self.dupacks = 0;

@@ -186,3 +186,23 @@ fn a_probe_is_waited_for_only_with_sack_and_while_nothing_is_wrong() {
     sack(&mut recovery, 50, &[(1_001, 2_001)], first);
     assert_eq!(recovery.probe_timeout(10_000, first), None);
 }
+
+#[test]
+fn a_report_counts_also_where_half_the_circle_was_acknowledged_since_the_last() {
+    let (mut recovery, first) = ten(true);
+    let report = |recovery: &mut Recovery, out| {
+        let _ = recovery.on_sack(at(20), &SackBlocks::default(), true, out);
+        recovery.rack.reordering_window(false, Duration::from_secs(1))
+    };
+    report(&mut recovery, first);
+    recovery.on_ack(at(40), Echo::NONE, 10_000, out(10_001, 10_001));
+    // None of these brings a block: they are predicted.
+    let mut una = 10_001;
+    for _ in 0..3 {
+        una += 1 << 30;
+        recovery.sent_new(at(50), seq(una), MSS);
+        recovery.on_ack(at(90), Echo::NONE, 1 << 30, out(una, una));
+    }
+    // Three quarters of the least round trip of 31 ms.
+    assert_eq!(report(&mut recovery, out(una, una)), Duration::from_micros(23_250));
+}

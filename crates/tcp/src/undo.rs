@@ -64,7 +64,7 @@ impl Connection {
     pub(crate) fn note_for_undo(&mut self, now: Instant, octets: u32) {
         if let Some(undo) = &mut self.undo {
             undo.first_again.get_or_insert(now);
-            undo.again += octets;
+            undo.again = undo.again.saturating_add(octets);
         }
     }
 
@@ -127,5 +127,22 @@ impl Connection {
         self.recovery.forgive();
         let undone = &mut self.counters.mishaps().undone;
         *undone = undone.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// A peer that never takes what is sent again can have it sent for as long as it likes.
+    #[test]
+    fn what_is_sent_again_is_counted_up_to_a_bound() {
+        let mut connection = Connection::connect(&Config::default(), SeqNumber::new(1), Instant::ZERO);
+        connection.remember_for_undo(true);
+        for octets in [u32::MAX - 1, 1_000] {
+            connection.note_for_undo(Instant::ZERO, octets);
+        }
+        assert_eq!(connection.undo.map(|undo| undo.again), Some(u32::MAX));
     }
 }
