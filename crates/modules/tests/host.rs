@@ -30,6 +30,8 @@ struct Line {
     /// What Linux still takes.
     window: usize,
     finished: bool,
+    /// What both have sent is acknowledged.
+    over: bool,
     reset: bool,
     options: Vec<Bell>,
 }
@@ -90,6 +92,10 @@ impl HostSocket for Socket {
 
     fn fault(&mut self) -> Option<Event> {
         self.with(|line| line.failed.take())
+    }
+
+    fn is_over(&self) -> bool {
+        self.with(|line| line.over || line.failed.is_some())
     }
 
     fn info(&self, into: &mut [u8]) {
@@ -281,9 +287,50 @@ fn each_side_finishes_by_itself_and_then_it_is_over() {
     rig.bell(Bell::Sent);
     rig.bell(Bell::ShutdownWrite);
     assert_eq!(rig.socket.with(|line| (line.sent.clone(), line.finished)), (b"goodbye".to_vec(), true));
-    assert_eq!((rig.program.read(), rig.events()), (b"last words".to_vec(), vec![Event::Closed]));
+    assert_eq!((rig.program.read(), rig.events(), rig.state()), (b"last words".to_vec(), vec![], "LAST-ACK"));
+    rig.socket.with(|line| line.over = true);
+    rig.ready();
+    rig.ready();
+    assert_eq!(rig.events(), [Event::Closed]);
     rig.host.destroy(rig.path);
     assert!(!rig.socket.with(|line| line.reset));
+}
+
+/// A connection that both have ended, our end not acknowledged yet.
+fn ended_by_both() -> Rig {
+    let mut rig = over_linux(10, 100);
+    rig.socket.with(|line| line.peer_finished = true);
+    rig.ready();
+    rig.bell(Bell::ShutdownWrite);
+    assert_eq!((rig.state(), rig.events()), ("LAST-ACK", vec![Event::PeerFinished]));
+    rig
+}
+
+#[test]
+fn a_reset_is_told_until_our_end_is_acknowledged_though_both_have_ended() {
+    let mut rig = ended_by_both();
+    rig.socket.with(|line| line.failed = Some(Event::Reset));
+    rig.ready();
+    rig.ready();
+    assert_eq!(rig.events(), [Event::Reset, Event::Closed]);
+    // Also where Linux has not told of it yet, as of one that is the answer to our end.
+    let mut rig = ended_by_both();
+    rig.socket.with(|line| line.failed = Some(Event::Reset));
+    rig.bell(Bell::Read);
+    assert_eq!(rig.events(), [Event::Reset, Event::Closed]);
+}
+
+#[test]
+fn what_was_said_last_still_arrives_when_the_program_is_gone_before_it_is_acknowledged() {
+    for bell in [Some(Bell::Close), Some(Bell::Abort), None] {
+        let mut rig = ended_by_both();
+        if let Some(bell) = bell {
+            rig.bell(bell);
+            assert_eq!(rig.events(), [Event::Closed]);
+        }
+        rig.host.destroy(rig.path);
+        assert!(!rig.socket.with(|line| line.reset));
+    }
 }
 
 #[test]

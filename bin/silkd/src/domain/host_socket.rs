@@ -21,6 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+/// The state, as `TCP_INFO` tells it, of a connection that is over; in TIME-WAIT it is, too (`TCP_CLOSE`).
+const CLOSED: u8 = 7;
+
 /// The socket. Whoever watches it may hold it too, for as long as it takes to begin.
 pub struct LinuxSocket(pub Arc<OwnedFd>);
 
@@ -51,6 +54,12 @@ impl HostSocket for LinuxSocket {
             HostFault::Over(event) => Some(event),
             HostFault::NotNow => None,
         }
+    }
+
+    fn is_over(&self) -> bool {
+        let mut state = [0];
+        self.info(&mut state);
+        state == [CLOSED]
     }
 
     fn info(&self, into: &mut [u8]) {
@@ -437,6 +446,29 @@ mod tests {
             told = socket.fault();
         }
         assert_eq!((told, socket.fault()), (Some(Event::Reset), None));
+    }
+
+    #[test]
+    fn a_connection_is_over_when_both_have_ended_and_know_it() {
+        for we_end_first in [false, true] {
+            let (mut socket, mut peer) = pair();
+            if we_end_first {
+                socket.finish();
+            }
+            peer.shutdown(std::net::Shutdown::Write).unwrap();
+            while socket.read(&mut [0; 1]) == Err(HostFault::NotNow) {}
+            if !we_end_first {
+                assert!(!socket.is_over());
+                socket.finish();
+            }
+            assert_eq!(peer.read(&mut [0; 1]).unwrap(), 0);
+            while !socket.is_over() {}
+            assert_eq!(socket.fault(), None);
+        }
+        let (socket, peer) = pair();
+        reset(&peer);
+        drop(peer);
+        while !socket.is_over() {}
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub trait HostSocket: Send {
     fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault>;
     /// What has become of the connection, if that is something that a read or a write would say; it is said once.
     fn fault(&mut self) -> Option<Event>;
+    /// Whether Linux has nothing left to do for the connection: both sides have ended, and our end is
+    /// acknowledged; or it has failed.
+    fn is_over(&self) -> bool;
     /// Writes what is known of the connection, as Linux's `struct tcp_info`, as much as there is.
     fn info(&self, into: &mut [u8]);
     /// Nothing more is sent.

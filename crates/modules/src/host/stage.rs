@@ -65,20 +65,29 @@ impl HostStage {
             return;
         }
         // What arrived before an error is the program's to read.
-        let moved = self.receive(cx).and_then(|()| self.send(cx)).and_then(|()| self.hear_of_end());
-        if let Err(event) = moved {
+        let moved = self.receive(cx).and_then(|()| self.send(cx));
+        // Until our end is acknowledged a reset may come that is to be told. Whether it is over is asked
+        // before what became of it: a reset that came between the two would be missed the other way round.
+        let over = self.both_have_ended() && !self.closed && self.socket.is_over();
+        if let Err(event) = moved.and_then(|()| self.hear_of_end(over)) {
             cx.raise(event);
             return self.end(cx);
         }
-        if self.finished && (self.closed || self.peer_finished) {
+        if over || self.finished && self.closed {
             self.end(cx);
         }
     }
 
-    /// Behind the end of what is received no read says any more that the connection is over.
-    fn hear_of_end(&mut self) -> Result<(), Event> {
+    /// Behind the end of what is received no read says any more what became of the connection. It is asked
+    /// when Linux has told of a change, and when it is over.
+    fn hear_of_end(&mut self, over: bool) -> Result<(), Event> {
         let told = take(&mut self.stirred) && self.peer_finished;
-        if told { self.socket.fault().map_or(Ok(()), Err) } else { Ok(()) }
+        if told || over { self.socket.fault().map_or(Ok(()), Err) } else { Ok(()) }
+    }
+
+    /// Whether neither side sends any more. That both know it is Linux's to say.
+    fn both_have_ended(&self) -> bool {
+        self.finished && self.peer_finished
     }
 
     /// Sends what the program has written, and the end of it.
@@ -188,8 +197,15 @@ impl HostStage {
     }
 
     fn abort(&mut self, cx: &mut Cx<'_, '_>) {
-        self.socket.reset();
+        self.reset();
         self.end(cx);
+    }
+
+    /// The peer is reset; but where both have ended Linux sees by itself that it gets the rest.
+    fn reset(&mut self) {
+        if !self.both_have_ended() {
+            self.socket.reset();
+        }
     }
 }
 
@@ -250,7 +266,7 @@ impl Stage for HostStage {
 
     fn destroy(&mut self, _: &mut Cx<'_, '_>) {
         if !self.ended {
-            self.socket.reset();
+            self.reset();
         }
     }
 
