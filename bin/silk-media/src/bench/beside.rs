@@ -14,6 +14,8 @@ use std::time::Duration;
 pub const BUSY: f64 = 0.9;
 /// Streams beside the one that is looked at.
 pub const OTHERS: u16 = 8;
+/// What their rates are called.
+pub const OTHERS_RATE: &str = "pictures/s of each of the others";
 /// Pictures in the others' output queues, Scout's number: what a player may work ahead, and in turn does.
 pub const QUEUE: u32 = 128;
 /// Pictures in the others' output queues while their cost is found out: none is worked ahead then.

@@ -4,7 +4,7 @@
 
 use super::Bench;
 use super::apache::Apache;
-use super::beside::{BUSY, Beside, OTHERS, PORT};
+use super::beside::{BUSY, Beside, OTHERS, OTHERS_RATE, PORT};
 use super::load::{Load, appliance};
 use super::missed::{missed, told};
 use super::pace::Pace;
@@ -32,9 +32,6 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
     in_turns(bench, load, &what)?;
     with_apache(bench, load, &what)
 }
-
-/// What the others' rates are called.
-pub const OTHERS_RATE: &str = "pictures/s of each of the others";
 
 /// Rows of what the runs of one kind came to.
 #[derive(Default)]

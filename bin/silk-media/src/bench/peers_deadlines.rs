@@ -2,8 +2,7 @@
 //! which it shows at its pace, and eight that decode the others as they come. Linux divides the CPU between them.
 
 use super::Bench;
-use super::beside::{Beside, OTHERS, PORT};
-use super::deadlines::OTHERS_RATE;
+use super::beside::{Beside, OTHERS, OTHERS_RATE, PORT};
 use super::load::Load;
 use super::player::source;
 use super::table::Samples;

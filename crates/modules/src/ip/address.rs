@@ -1,6 +1,6 @@
 //! Addresses of either IP, as far as routes look at them, and those of ours.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 /// An address of one family.
 pub trait Address: Copy + Ord + Into<IpAddr> {
@@ -18,6 +18,12 @@ pub trait Address: Copy + Ord + Into<IpAddr> {
     fn of(address: IpAddr) -> Option<Self>;
     /// Which of our addresses packets to `destination` carry that are handed to `hop` on `link`.
     fn source(ours: &[Own<Self>], link: u8, hop: Self, destination: Self) -> Option<Self>;
+}
+
+/// Addresses no packet for a host can come from (RFC 1122 §3.2.1.3).
+pub(crate) fn impossible_source(source: Ipv4Addr) -> bool {
+    let first = source.octets()[0];
+    source.is_multicast() || source.is_loopback() || first == 0 || first >= 240
 }
 
 /// The bits of an address that a prefix names.

@@ -50,6 +50,7 @@ mod source;
 mod stage;
 
 pub use address::Address;
+pub(crate) use address::impossible_source;
 pub(crate) use ecn::ECN;
 pub(crate) use group::multicast;
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
@@ -219,10 +220,4 @@ impl Key {
             identification: header.identification(),
         }
     }
-}
-
-/// Addresses no packet for a host can come from (RFC 1122 §3.2.1.3).
-pub(crate) fn impossible_source(source: Ipv4Addr) -> bool {
-    let first = source.octets()[0];
-    source.is_multicast() || source.is_loopback() || first == 0 || first >= 240
 }
