@@ -182,9 +182,6 @@ def reset_behind_the_peers_end(w):
 @case
 def reset_before_our_end_is_acknowledged(w):
     """Both have ended, and the peer is not known to have heard the last of it."""
-    if w.own == w.there:
-        # What has come over Linux's TCP is over for silk when both have ended.
-        return
     calls = {
         "recv": lambda end: attempt(end.recv, 1),
         "send": lambda end: attempt(end.send, b"x"),
