@@ -101,6 +101,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     for ((_, wish), (interface, mode)) in wishes.iter().zip(&interfaces) {
         if wish.mode == xdp::Mode::Best && *mode == xdp::Mode::Generic {
             say!(
+                Warning,
                 "silkd: the driver of `{}` takes no XDP program as it is set up, so packets are told apart behind it, \
                  which costs more (`mode = \"native\"` says why)",
                 interface.name
@@ -187,6 +188,7 @@ fn shared(
     let found = kernel.vlan(device.index, vlan).map_err(|error| error.to_string())?;
     let found = found.unwrap_or_else(|| {
         say!(
+            Warning,
             "silkd: Linux has no interface for VLAN {vlan} of `{0}`, so the addresses of `{0}` itself are \
              shared; if that is not meant: `ip link add link {0} name {0}.{vlan} type vlan id {vlan}`, \
              give it the addresses, set it up, and start again",
@@ -196,7 +198,7 @@ fn shared(
     });
     let kept_apart = || silk_device::vlan::kept_apart(kernel, device);
     if let Some(why) = (mode != xdp::Mode::Ingress).then(kept_apart).flatten() {
-        say!("silkd: packets of VLAN {vlan} will be Linux's: {why}");
+        say!(Warning, "silkd: packets of VLAN {vlan} will be Linux's: {why}");
     }
     Ok(found)
 }
@@ -226,7 +228,7 @@ fn thread_napi(
     let wish = (priority, device.receive);
     Ok(Receiving::start((place, threads), wish, opened, settings.classes.domains() as u32).unwrap_or_else(
         |error| {
-            say!("silkd: receive processing is not scheduled as it should be: {error}");
+            say!(Warning, "silkd: receive processing is not scheduled as it should be: {error}");
             Receiving::default()
         },
     ))
@@ -345,7 +347,10 @@ fn open_ends(
         match several(domains) {
             Ok(Steered { ends, tables }) => return Ok((ends, tables)),
             Err(OpenError::Privilege { what }) => {
-                say!("silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)");
+                say!(
+                    Warning,
+                    "silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)"
+                );
                 settings.join_classes();
             }
             Err(error) => return Err(error.to_string()),

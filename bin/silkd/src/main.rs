@@ -43,6 +43,11 @@ struct Arguments {
     #[arg(long, short, value_name = "FILE", default_value = "/etc/silk/silk.toml")]
     config: PathBuf,
 
+    /// Tells nothing on standard error that is less grave than this. That it is ready is told on standard output,
+    /// always.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = say::Level::Info)]
+    log: say::Level,
+
     /// Prints this program's manual page, and does nothing else.
     #[arg(long)]
     man: bool,
@@ -63,6 +68,7 @@ configuration names. See silk(1), silk-run(1), silk-check(1), silk-reload(1).";
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    say::keep_to(arguments.log);
     if arguments.man {
         return manual::print();
     }
@@ -73,11 +79,11 @@ fn main() -> ExitCode {
     match start::run(&arguments.config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(start::Failure::Configuration(faults)) => {
-            say!("{faults}");
+            say!(Error, "{faults}");
             ExitCode::from(2)
         }
         Err(start::Failure::Machine(why)) => {
-            say!("silkd: {why}");
+            say!(Error, "silkd: {why}");
             ExitCode::FAILURE
         }
     }

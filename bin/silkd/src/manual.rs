@@ -13,7 +13,7 @@ pub fn print() -> ExitCode {
     match page.render(&mut to).and_then(|()| to.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say!("silkd: could not write the page: {error}");
+            say!(Error, "silkd: could not write the page: {error}");
             ExitCode::FAILURE
         }
     }

@@ -95,7 +95,10 @@ fn is_possible_here(config: &Config) -> Result<(), String> {
 /// Tells a service manager, if one has started us and wants to know, that programs are served from now on (sd_notify(3)).
 fn tell_who_waits() {
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        say!("silkd: the service manager that waits for it cannot be told that it is ready: {error}");
+        say!(
+            Warning,
+            "silkd: the service manager that waits for it cannot be told that it is ready: {error}"
+        );
     }
 }
 
@@ -178,12 +181,14 @@ fn tell_what_is_passed_by(own: bool) {
     let tables = netlink::filter::tables().unwrap_or_default();
     if netlink::ipsec::policies().is_ok_and(|policies| policies > 0) {
         say!(
+            Warning,
             "silkd: programs on silk are not behind Linux's IPsec (`ip xfrm policy`): what it would encrypt they send as it is, so leave \
              those that are to be reached by it alone to Linux"
         );
     }
     if !tables.is_empty() {
         say!(
+            Warning,
             "silkd: programs on silk are not behind Linux's packet filter ({}): whoever it keeps from their ports reaches them, \
              but for chains at the ingress of the interface with `mode = \"ingress\"`",
             tables.join(", ")
@@ -196,7 +201,7 @@ fn heir(receiving: &Receiving) -> Option<Heir> {
     let interfaces = receiving.interfaces();
     let heir = (!interfaces.is_empty()).then(|| Heir::of(interfaces))?;
     heir.inspect_err(|error| {
-        say!("silkd: where it is killed, receive threads will keep their priority: {error}")
+        say!(Warning, "silkd: where it is killed, receive threads will keep their priority: {error}")
     })
     .ok()
 }

@@ -11,6 +11,7 @@ fn the_page_says_what_it_takes_what_it_hears_and_how_it_ends() {
     for what in [".TH silkd 8", "\\-\\-config", "/etc/silk/silk.toml", "SIGHUP", "Exit status", "silk(1)"] {
         assert!(page.contains(what), "{what}: {page}");
     }
+    assert!(page.contains("\\-\\-log") && page.contains("somebody is not served"), "{page}");
     assert!(!page.contains("heir"), "{page}");
 }
 

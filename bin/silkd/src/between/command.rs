@@ -60,6 +60,8 @@ pub enum Command {
         family: FamilyIndex,
         /// The event set.
         bell: u32,
+        /// Its number is free when that is obeyed; unless it is only not to be rung any more.
+        obeyed: Option<Arc<Obeyed>>,
     },
     /// A thread that may be woken and whose priority may be changed.
     Thread {

@@ -22,6 +22,13 @@ pub enum Told {
         /// Its record.
         thread: u32,
     },
+    /// No executor knows an event set any more that is gone.
+    BellFree {
+        /// The family.
+        family: FamilyIndex,
+        /// Its number.
+        bell: u32,
+    },
     /// A connected or datagram socket is gone; its slot has been returned.
     SocketGone {
         /// The socket.

@@ -234,12 +234,14 @@ impl Server {
         let Some(known) = self.families.get_mut(&family) else { return };
         if std::mem::replace(&mut known.bells_ring, false) {
             say!(
+                Error,
                 "silkd: {}: it has made an eventfd of libsilk's block, and filled it: its event sets are told of nothing any more",
                 known.program
             );
         }
         let bells: Vec<u32> = known.processes.values().flat_map(|process| process.bells.clone()).collect();
-        bells.into_iter().for_each(|bell| self.tell_all(|| Command::BellGone { family, bell }));
+        let quiet = |bell| self.tell_all(|| Command::BellGone { family, bell, obeyed: None });
+        bells.into_iter().for_each(quiet);
     }
 
     /// A thread has ended.
@@ -249,10 +251,18 @@ impl Server {
         self.tell_all(|| Command::ThreadGone { family, thread, obeyed: obeyed.clone() });
     }
 
+    /// An event set is gone. Its number is another's when no executor holds its eventfd any more: so there
+    /// are no more of these than of numbers, however fast a program begins and ends event sets.
+    pub(crate) fn bell_gone(&self, family: u32, bell: u32) {
+        let free = Told::BellFree { family, bell };
+        let obeyed = Obeyed::telling(free, &self.report_events, &self.event);
+        self.tell_all(|| Command::BellGone { family, bell, obeyed: Some(obeyed.clone()) });
+    }
+
     /// The threads and event sets of a process are gone.
     pub(crate) fn let_go(&self, family: u32, gone: &Process) {
         gone.threads.iter().for_each(|thread| self.thread_gone(family, *thread));
-        gone.bells.iter().for_each(|bell| self.tell_all(|| Command::BellGone { family, bell: *bell }));
+        gone.bells.iter().for_each(|bell| self.bell_gone(family, *bell));
     }
 
     /// How many waiters are kept for the higher classes depends on how many there are.
@@ -338,6 +348,7 @@ pub(crate) fn show_networks(settings: &Settings, usual: &Usual) {
 mod tests {
     use super::*;
     use crate::control::server::tests::{server, with_executor};
+    use silk_stream::{BELLS, wake};
 
     #[test]
     fn a_user_has_only_so_many_families_and_others_still_find_room() {
@@ -358,6 +369,33 @@ mod tests {
         );
         server.families.values_mut().for_each(|family| family.user = Some(0));
         assert!(server.may_found(Some(0), "root's").is_ok());
+    }
+
+    #[test]
+    fn a_family_has_no_more_eventfds_with_executors_that_do_not_obey_than_event_sets() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut server, mut executor) = with_executor(folder.path());
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let mut family = Family::new(0, random_token(), arena, "hasty".into());
+        let process = family.join(None);
+        server.families.insert(0, family);
+        let event = Arc::new(wake::event().unwrap());
+        let begin = |server: &mut Server| {
+            let answer = Answer::to(0, &server.report_events, &server.event);
+            let begun = server.bell((0, process), Some(event.clone()), &answer);
+            begun.map_err(|refusal| refusal.errno)
+        };
+        for _ in 0..BELLS {
+            let Ok(Reply::Bell { bell }) = begin(&mut server) else { panic!("there are more") };
+            assert!(server.families.get_mut(&0).unwrap().end_bell(process, bell));
+            server.bell_gone(0, bell);
+        }
+        assert_eq!(begin(&mut server), Err(libc::ENOSPC));
+        assert_eq!(Arc::strong_count(&event), 1 + BELLS as usize);
+        while executor.receive().is_ok() {}
+        assert_eq!(Arc::strong_count(&event), 1);
+        server.take_events();
+        assert!(begin(&mut server).is_ok());
     }
 
     #[test]

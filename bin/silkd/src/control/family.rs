@@ -241,11 +241,16 @@ impl Family {
         Some(number)
     }
 
-    /// The event set is gone.
-    pub fn return_bell(&mut self, process: ProcessNumber, number: u32) -> bool {
+    /// An event set of `process` is gone; whether it was one. Its eventfd is still with executors.
+    pub fn end_bell(&mut self, process: ProcessNumber, number: u32) -> bool {
         let Some(process) = self.processes.get_mut(&process) else { return false };
         let held = process.bells.iter().position(|n| *n == number);
-        held.map(|place| process.bells.swap_remove(place)).map(|n| self.bells.give_back(n)).is_some()
+        held.map(|place| process.bells.swap_remove(place)).is_some()
+    }
+
+    /// No executor knows the event set any more: its number is free.
+    pub fn return_bell(&mut self, number: u32) {
+        self.bells.give_back(number);
     }
 
     /// A record for a listening socket.
@@ -300,14 +305,21 @@ mod tests {
     }
 
     #[test]
-    fn numbers_return_with_their_process() {
+    fn the_number_of_an_event_set_is_free_when_no_executor_knows_it() {
         let mut family = family();
         let process = family.join(None);
         let all: Vec<_> = std::iter::from_fn(|| family.take_bell(process)).collect();
         assert_eq!(all.len(), BELLS as usize);
-        family.leave(process);
+        assert!(family.end_bell(process, 3) && !family.end_bell(process, 3));
+        assert_eq!(family.take_bell(process), None, "an executor may still hold its eventfd");
+        family.return_bell(3);
+        assert_eq!(family.take_bell(process), Some(3));
+        let (_, gone) = family.leave(process);
+        assert_eq!(gone.bells.len(), BELLS as usize);
         let next = family.join(None);
-        assert!(family.take_bell(next).is_some());
+        assert_eq!(family.take_bell(next), None);
+        family.return_bell(7);
+        assert_eq!(family.take_bell(next), Some(7));
         assert!(!family.end_thread(next, 5));
     }
 

@@ -92,10 +92,11 @@ fn further(standing: &Standing, other: &Standing) -> Vec<Way> {
 pub(crate) fn tell_of_table(table: &Table, told: &mut [bool; 2]) {
     let (beyond, unknown) = (table.beyond, table.rules.unknown);
     if beyond > 0 && !told[0] {
-        say!("silkd: {beyond} routes are not followed: of each IP the first {ROUTES} are");
+        say!(Warning, "silkd: {beyond} routes are not followed: of each IP the first {ROUTES} are");
     }
     if unknown > 0 && !told[1] {
         say!(
+            Warning,
             "silkd: {unknown} of Linux's rules (`ip rule`) are not followed: they ask for users, ports, protocols or services"
         );
     }

@@ -71,6 +71,7 @@ impl Server {
             self.gate.let_go(number);
             let name = device.interface.as_ref().map_or("", |name| name.as_str());
             say!(
+                Error,
                 "silkd: the interface `{name}` is gone: one that gets its name is Linux's until silkd is started again"
             );
         }
@@ -81,7 +82,7 @@ impl Server {
         let Some(device) = self.settings.devices.get_mut(number) else { return };
         let address = now.mac.0;
         if std::mem::replace(&mut device.address, address) != address {
-            say!("silkd: {} has the Ethernet address {} now", now.name, now.mac);
+            say!(Notice, "silkd: {} has the Ethernet address {} now", now.name, now.mac);
             self.tell_all(|| Command::Station { device: number as u8, address });
         }
     }
@@ -109,6 +110,7 @@ impl Server {
             return;
         }
         say!(
+            Error,
             "silkd: another station, {}, has silk's address {address}, which silk therefore gives up: give one of the two another, and \
              start silkd again",
             MacAddr(station)
@@ -121,6 +123,7 @@ impl Server {
     pub(crate) fn is_claimed(&mut self, address: IpAddr, station: [u8; 6]) {
         if self.claimed.replace((address, station)) != Some((address, station)) {
             say!(
+                Warning,
                 "silkd: another station, {}, claims silk's address {address}, which silk keeps: give one of the two another",
                 MacAddr(station)
             );
@@ -166,7 +169,7 @@ impl Server {
         let heard = || self.groups.all().chain(self.settings.everyone());
         heard().for_each(|group| self.give_back_ports_of(group));
         if let Err(why) = crate::tables::configure(&self.tables, &self.settings, &self.settings.classes) {
-            return say!("silkd: new addresses are Linux's: {why}");
+            return say!(Warning, "silkd: new addresses are Linux's: {why}");
         }
         // Those that were joined first: the others are heard as far as there is room.
         for group in heard() {
@@ -176,14 +179,14 @@ impl Server {
     }
 
     fn tell_of_moves(&self, moves: &Moves) {
-        moves.new.iter().for_each(|address| say!("silkd: {address} is an address of silk's now"));
-        moves.gone.iter().for_each(|address| say!("silkd: {address} is gone from the interface"));
+        moves.new.iter().for_each(|address| say!(Notice, "silkd: {address} is an address of silk's now"));
+        moves.gone.iter().for_each(|address| say!(Notice, "silkd: {address} is gone from the interface"));
         let beyond = moves.beyond.iter();
-        beyond.for_each(|address| say!("silkd: {address} is Linux's: the classifier holds no more"));
+        beyond.for_each(|address| say!(Warning, "silkd: {address} is Linux's: the classifier holds no more"));
         let told = |ways: &[Way], what: &str| {
-            ways.iter().take(TOLD).for_each(|way| say!("silkd: {way} {what}"));
+            ways.iter().take(TOLD).for_each(|way| say!(Notice, "silkd: {way} {what}"));
             if let Some(more @ 1..) = ways.len().checked_sub(TOLD) {
-                say!("silkd: so {more} more {what}");
+                say!(Notice, "silkd: so {more} more {what}");
             }
         };
         told(&moves.lost, "no longer");
@@ -192,8 +195,8 @@ impl Server {
             if self.settings.standing.links.len() > 1 { "an interface of silk's" } else { "the interface" };
         for (router, family) in moves.routers.iter().zip(["IPv4", "IPv6"]) {
             match router {
-                Some(Some(router)) => say!("silkd: what is far is reached by {router} over {family}"),
-                Some(None) => say!("silkd: no default route of {family} leads over {interface}"),
+                Some(Some(router)) => say!(Notice, "silkd: what is far is reached by {router} over {family}"),
+                Some(None) => say!(Notice, "silkd: no default route of {family} leads over {interface}"),
                 None => {}
             }
         }

@@ -1,7 +1,6 @@
 //! What comes over lifelines: each request to whom it is for, and who has asked is answered.
 
 use crate::between::answer::Answer;
-use crate::between::command::Command;
 use crate::binding::Share;
 use crate::control::descriptors::{is_eventfd, is_lifeline};
 use crate::control::family::NotPassed;
@@ -182,8 +181,8 @@ impl Server {
                 return self.when_obeyed(number, bell);
             }
             Request::BellGone { bell } => {
-                if self.families.get_mut(&family)?.return_bell(process, bell) {
-                    self.tell_all(|| Command::BellGone { family, bell });
+                if self.families.get_mut(&family)?.end_bell(process, bell) {
+                    self.bell_gone(family, bell);
                 }
                 return None;
             }
@@ -252,7 +251,7 @@ impl Server {
                     let count = self.unserved.entry((program.clone(), what.clone())).or_default();
                     *count += 1;
                     if *count == 1 {
-                        say!("silkd: {program}: left to Linux: {what}");
+                        say!(Info, "silkd: {program}: left to Linux: {what}");
                     }
                 }
                 return None;

@@ -290,15 +290,16 @@ impl Server {
         }
         match self.reload() {
             Ok((applied, restart)) => {
-                applied.iter().for_each(|line| say!("silkd: reloaded: {line}"));
-                restart.iter().for_each(|line| say!("silkd: needs a restart: {line}"));
+                applied.iter().for_each(|line| say!(Notice, "silkd: reloaded: {line}"));
+                restart.iter().for_each(|line| say!(Warning, "silkd: needs a restart: {line}"));
             }
-            Err(refusal) => say!("silkd: nothing reloaded: {}", refusal.why),
+            Err(refusal) => say!(Error, "silkd: nothing reloaded: {}", refusal.why),
         }
         false
     }
 
-    fn take_events(&mut self) {
+    /// Takes note of what executors have told.
+    pub(crate) fn take_events(&mut self) {
         while let Ok(event) = self.events.receive() {
             match event {
                 Told::ListenerFree { name, listener } => {
@@ -311,6 +312,11 @@ impl Server {
                 Told::ThreadFree { family, thread } => {
                     if let Some(family) = self.families.get_mut(&family) {
                         family.return_thread(thread);
+                    }
+                }
+                Told::BellFree { family, bell } => {
+                    if let Some(family) = self.families.get_mut(&family) {
+                        family.return_bell(bell);
                     }
                 }
                 Told::Disconnected { name } => _ = self.has_left(name),

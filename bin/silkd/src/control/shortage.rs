@@ -42,11 +42,15 @@ impl Server {
         let (used, most) = (self.budget.used() >> 20, self.budget.most() >> 20);
         if short {
             say!(
+                Warning,
                 "silkd: programs' rings use {used} of {most} MB ([memory] total): until it is half, each stream gets {} KB",
                 Budget::REACH >> 10
             );
         } else {
-            say!("silkd: programs' rings use {used} of {most} MB: streams may fill their rings again");
+            say!(
+                Notice,
+                "silkd: programs' rings use {used} of {most} MB: streams may fill their rings again"
+            );
         }
     }
 }

@@ -3,6 +3,9 @@
 //! heard of that family until they have, while all others are heard. What is ordered is counted here alone. Now
 //! and then a mark follows it, and whichever executor comes to that last says so.
 //!
+//! Threads and event sets among them, which have a descriptor of the daemon's each, are fewer: a number is
+//! another's only when every executor has let go of whose it was.
+//!
 //! What nobody has asked for (a port that is free since an executor has told of an end, a spare that nobody
 //! wants) is not counted. It ends something that was, of which a family has so much and no more.
 

@@ -31,6 +31,7 @@ impl Server {
         let is_away = came.is_ok();
         if let Ok(line) = came.map(Lifeline::from_descriptor) {
             say!(
+                Error,
                 "silkd: a program was turned away: no descriptor is left (raise LimitNOFILE, or `ulimit -n`)"
             );
             // It may have sent something already.

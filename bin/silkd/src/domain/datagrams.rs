@@ -168,7 +168,7 @@ impl Engine {
                 }
             }
             Err(error) => {
-                say!("silkd: domain {}: a datagram socket hears one IP only: {error}", self.domain);
+                say!(Error, "silkd: domain {}: a datagram socket hears one IP only: {error}", self.domain);
             }
         }
     }
@@ -233,7 +233,7 @@ impl Engine {
                 self.wake(id, now);
             }
             Err(error) => {
-                say!("silkd: domain {}: no path for a datagram socket: {error}", self.domain);
+                say!(Error, "silkd: domain {}: no path for a datagram socket: {error}", self.domain);
                 self.withdraw_offer();
                 end.fail(libc::EADDRNOTAVAIL);
                 self.keep_ended(name, end);

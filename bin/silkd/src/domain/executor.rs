@@ -11,7 +11,8 @@ use crate::domain::only_queue::OnlyQueue;
 use crate::domain::orders;
 use crate::domain::sleep::Sleeper;
 use crate::say::say;
-use crate::threads::linux_share::{LinuxShare, Turn};
+use crate::threads::linux_share::LinuxShare;
+use crate::threads::linux_turns::LinuxTurns;
 use crate::threads::overrun::Overrun;
 use crate::threads::priority::{self, Scheduling};
 use crate::threads::receiving::Receiving;
@@ -141,7 +142,7 @@ impl Executor {
         self.engine.ringing = self.ringers.join().prepared();
         let Habits { ordinary, gives_way, anticipates } = Habits::of(placement, &self.receiving);
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
-        let mut linux = placement.linux;
+        let mut linux = placement.linux.and_then(|share| LinuxTurns::new(share, placement.scheduling));
         // Real-time threads that do not anticipate are not to keep the processor either, and Linux's share is measured by who sleeps.
         if linux.is_none() && (ordinary || anticipates) {
             self.only_queue = OnlyQueue::among(self.receiving.fetchable(placement.scheduling));
@@ -179,7 +180,7 @@ impl Executor {
                 self.relieve(frames, now);
             }
             if let Some(linux) = &mut linux {
-                self.share(linux, placement.scheduling);
+                linux.ran(std::mem::take(&mut self.engine.core.used));
             }
             if self.engine.has_helped_below() {
                 self.anticipation.helped_below();
@@ -194,10 +195,7 @@ impl Executor {
                     Rest::Fetching => true,
                     Rest::Asleep => false,
                 };
-                // Whoever wakes it must not find it behind everything else.
-                if linux.as_mut().is_some_and(|linux| linux.rest(clock::now())) {
-                    let _ = priority::set(0, placement.scheduling);
-                }
+                linux.iter_mut().for_each(LinuxTurns::rest);
                 let slept = self.sleep(fetching);
                 linux.iter_mut().for_each(|linux| linux.slept(slept));
             }
@@ -281,16 +279,6 @@ impl Executor {
         }
     }
 
-    /// Begins or ends Linux's turn. What the kernel refuses leaves the shares to it.
-    fn share(&mut self, linux: &mut LinuxShare, usual: Scheduling) {
-        let used = std::mem::take(&mut self.engine.core.used);
-        let _ = match linux.ran(used, clock::now()) {
-            Turn::Same => Ok(()),
-            Turn::Linux => priority::set(0, Scheduling::Idle),
-            Turn::Paths => priority::set(0, usual),
-        };
-    }
-
     /// Announces the sleep, looks once more, and sleeps if there is still nothing, `fetching` packets first or not. For how long.
     fn sleep(&mut self, fetching: bool) -> Duration {
         self.announce(1);
@@ -369,6 +357,7 @@ fn place(placement: &Placement, real_time: &RealTime) {
         && let Err(error) = sys::pin(&placement.cpus)
     {
         say!(
+            Warning,
             "silkd: an executor cannot be kept on CPUs {:?}, and runs on any: {error}; {}",
             placement.cpus,
             cpus::those_there_are()
@@ -379,6 +368,7 @@ fn place(placement: &Placement, real_time: &RealTime) {
         (Ok(()), usual @ Scheduling::Fifo(_)) if placement.linux.is_none() => real_time.join(usual),
         (Ok(()), _) => {}
         (Err(error), wanted) => say!(
+            Warning,
             "silkd: an executor cannot be scheduled as {wanted:?}: {error}; run as root, outside of CPU cgroups without \
              real-time time, for priorities to hold"
         ),

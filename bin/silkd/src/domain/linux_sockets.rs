@@ -109,7 +109,7 @@ pub fn listen(linux: &Reserved, hold: &ListenerHold, defer_accept: u32) -> io::R
 /// People are told what cannot be reached.
 pub fn complain(hold: &ListenerHold, error: &io::Error) {
     let end = hold.ends.first().map_or_else(String::new, ToString::to_string);
-    say!("silkd: {end} cannot be reached from this machine itself: {error}");
+    say!(Error, "silkd: {end} cannot be reached from this machine itself: {error}");
 }
 
 /// Whom one socket has heard so and would else answer over silk's device: the last of them.

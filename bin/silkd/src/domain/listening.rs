@@ -67,7 +67,7 @@ impl Engine {
                 true
             }
             Err(error) => {
-                say!("silkd: domain {}: cannot listen on {end}: {error}", self.domain);
+                say!(Error, "silkd: domain {}: cannot listen on {end}: {error}", self.domain);
                 false
             }
         }

@@ -24,10 +24,11 @@ pub fn obey(engine: &mut Engine, command: Command) {
             }
             drop(answer);
         }
-        Command::BellGone { family, bell } => {
+        Command::BellGone { family, bell, obeyed } => {
             if let Some(family) = engine.families.get_mut(&family) {
                 family.set_bell(bell, None);
             }
+            drop(obeyed);
         }
         Command::Thread { family, thread, end, answer } => {
             if let Some(family) = engine.families.get_mut(&family) {

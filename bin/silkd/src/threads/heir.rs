@@ -74,7 +74,10 @@ fn outlive(mut life: ChildStdout, interfaces: &[u32], present: &Mutex<Option<Chi
             }
             Err(error) if !is_told => {
                 is_told = true;
-                say!("silkd: where it is killed now, receive threads will keep their priority: {error}");
+                say!(
+                    Warning,
+                    "silkd: where it is killed now, receive threads will keep their priority: {error}"
+                );
             }
             Err(_) => {}
         }

@@ -3,6 +3,7 @@
 pub mod cpu_time;
 pub mod heir;
 pub mod linux_share;
+pub mod linux_turns;
 pub mod manner;
 pub mod overrun;
 pub mod priority;

@@ -214,7 +214,7 @@ mod tests {
         gate.0.send(()).unwrap();
         assert_eq!(raised.join().unwrap(), (is_raised, false));
         if !is_raised {
-            crate::say::say!("SKIPPED, tests little: no real-time priorities");
+            crate::say::say!(Notice, "SKIPPED, tests little: no real-time priorities");
         }
     }
 

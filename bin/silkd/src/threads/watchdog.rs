@@ -189,7 +189,7 @@ impl Thread {
             }
         });
         self.forget();
-        say!("silkd: thread {tid} lost its priority: {why}");
+        say!(Warning, "silkd: thread {tid} lost its priority: {why}");
         if demotions.len() == REMEMBERED {
             demotions.remove(0);
         }

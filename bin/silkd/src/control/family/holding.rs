@@ -189,8 +189,8 @@ impl Family {
     }
 
     /// Everything a process held, let go. Returns the sockets of which it was the last
-    /// holder, and the threads and bells that it had. The records of the threads are free when
-    /// no executor knows them ([`Family::return_thread`]).
+    /// holder, and the threads and bells that it had. The records of the threads, and the numbers of
+    /// the bells, are free when no executor knows them ([`Family::return_thread`], [`Family::return_bell`]).
     pub fn leave(&mut self, process: ProcessNumber) -> (Vec<(SlotNumber, Socket)>, Process) {
         let gone = self.processes.remove(&process).unwrap_or_default();
         let held =
@@ -207,7 +207,6 @@ impl Family {
             }
             last.extend(self.release_all(process, slot).map(|socket| (slot, socket)));
         }
-        gone.bells.iter().for_each(|n| self.bells.give_back(*n));
         (last, gone)
     }
 
@@ -217,7 +216,6 @@ impl Family {
         let Some(known) = self.processes.get_mut(&process) else { return Default::default() };
         let before = Process { pid: known.pid, user: known.user, ..Process::default() };
         let gone = std::mem::replace(known, before);
-        gone.bells.iter().for_each(|n| self.bells.give_back(*n));
         let is_left = |(slot, socket): (&SlotNumber, &Socket)| {
             let spare = self.arena.slot(*slot).is_some_and(is_spare);
             (spare && socket.holders.contains(&process)).then_some(*slot)
@@ -430,8 +428,9 @@ mod tests {
             let bells: Vec<_> = std::iter::from_fn(|| family.take_bell(process)).collect();
             assert_eq!(bells.len(), BELLS as usize);
             let (_, gone) = family.renew(process);
-            assert_eq!((gone.threads, gone.bells), (threads.to_vec(), bells));
+            assert_eq!((gone.threads, &gone.bells), (threads.to_vec(), &bells));
             threads.into_iter().for_each(|thread| family.return_thread(thread));
+            bells.into_iter().for_each(|bell| family.return_bell(bell));
         }
         assert_eq!(family.processes[&process].pid, Some(1));
         assert_eq!(family.sockets.keys().copied().collect::<Vec<_>>(), [kept, others]);
