@@ -2,7 +2,7 @@
 //! the graphs that configurations name, and changes nothing.
 
 use crate::kinds;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, printed};
 use silk_config::{Config, Faults, Graph, Source, Unlisted};
 use std::collections::VecDeque;
 use std::io::{Write, stdout};
@@ -18,7 +18,7 @@ pub struct Options {
 
 /// Checks all files; one that is wrong does not keep the others from being checked.
 pub fn run(options: &Options) -> Result<(), Trouble> {
-    let (mut wrong, mut unreadable) = (Vec::new(), Vec::new());
+    let (mut wrong, mut unreadable, mut told) = (Vec::new(), Vec::new(), Ok(()));
     // Each with the configuration that names it, which is another file than those that were given.
     let mut files: VecDeque<(PathBuf, Option<Box<Configuration>>)> =
         options.files.iter().map(|file| (file.clone(), None)).collect();
@@ -34,8 +34,8 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
             }
         };
         let config = match describe(&source, named_by.as_deref().map(|named_by| &named_by.config)) {
-            Ok((told, config)) => {
-                let _ = writeln!(stdout(), "{}: {told}", source.name);
+            Ok((what, config)) => {
+                told = told.and(printed(writeln!(stdout(), "{}: {what}", source.name)));
                 config
             }
             Err(faults) => {
@@ -47,7 +47,9 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
         let Some(config) = config else { continue };
         match config.refuse.everybody(&source.name) {
             Ok(nobody) if nobody.is_empty() => {}
-            Ok(refused) => _ = writeln!(stdout(), "{}: refuses {refused}", source.name),
+            Ok(refused) => {
+                told = told.and(printed(writeln!(stdout(), "{}: refuses {refused}", source.name)));
+            }
             Err(Unlisted::Wrong(faults)) => wrong.push(faults),
             Err(Unlisted::Unreadable(why)) => unreadable.push(why),
         }
@@ -55,7 +57,8 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
             files.push_back((graph, Some(Box::new(Configuration { name: source.name, config }))));
         }
     }
-    if wrong.is_empty() && unreadable.is_empty() { Ok(()) } else { Err(Trouble::Files(wrong, unreadable)) }
+    // What is wrong is more than that something else could not be told.
+    if wrong.is_empty() && unreadable.is_empty() { told } else { Err(Trouble::Files(wrong, unreadable)) }
 }
 
 /// A configuration that names a graph.

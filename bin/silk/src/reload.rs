@@ -2,9 +2,8 @@
 //! or nothing.
 
 use crate::daemon;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, print};
 use silk_control::{Reply, Request};
-use std::io::{Write, stdout};
 
 /// There is nothing to choose.
 #[derive(clap::Args, Debug)]
@@ -16,16 +15,10 @@ pub fn run(_options: &Options) -> Result<(), Trouble> {
     else {
         return Err(daemon::unexpected());
     };
-    let mut out = stdout().lock();
-    let mut tell = |line: &str| drop(writeln!(out, "{line}"));
-    if applied.is_empty() && restart.is_empty() {
-        tell("nothing has changed");
+    let mut lines: Vec<String> = applied.iter().map(|line| format!("applied: {line}\n")).collect();
+    lines.extend(restart.iter().map(|line| format!("needs a restart of the daemon: {line}\n")));
+    if lines.is_empty() {
+        lines.push("nothing has changed\n".to_owned());
     }
-    for line in &applied {
-        tell(&format!("applied: {line}"));
-    }
-    for line in &restart {
-        tell(&format!("needs a restart of the daemon: {line}"));
-    }
-    Ok(())
+    print(lines.concat().as_bytes())
 }

@@ -263,6 +263,30 @@ fn a_configuration_is_no_graph_and_that_is_told_in_a_sentence() {
     let (status, out, err) = said(&output);
     assert_eq!((status, out, err.lines().count()), (2, "", 1));
     assert!(err.starts_with("silk: `packaging/silk.toml` is a configuration and no graph"), "{err}");
+    let wrong = "crates/config/tests/faults/two-defaults.toml";
+    let output = silk(&["graph", wrong]);
+    let (status, out, err) = said(&output);
+    assert_eq!((status, out, err.lines().count()), (2, "", 1));
+    assert!(err.starts_with(&format!("silk: `{wrong}` is a configuration and no graph")), "{err}");
+}
+
+#[test]
+fn what_a_check_or_a_reload_says_and_finds_no_room_for_is_an_error() {
+    let full = |arguments: &[&str], socket: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+        let command = command.args(arguments).current_dir(root()).env("SILK_SOCKET", socket);
+        let out = File::options().write(true).open("/dev/full").unwrap();
+        command.stdout(out).stderr(Stdio::piped()).output().unwrap()
+    };
+    let why = "silk: standard output cannot be written: No space left on device (os error 28)\n";
+    let (right, nowhere) = ("crates/config/tests/good/issue.toml", Path::new("/nonexistent/control.sock"));
+    assert_eq!(said(&full(&["check", right], nowhere)), (1, "", why));
+    let wrong = full(&["check", right, "crates/config/tests/faults/memory.toml"], nowhere);
+    assert_eq!(wrong.status.code(), Some(2));
+    let nothing = Reply::Reloaded { applied: Vec::new(), restart: Vec::new() };
+    let (_folder, socket, daemon) = daemon(vec![nothing]);
+    assert_eq!(said(&full(&["reload"], &socket)), (1, "", why));
+    assert_eq!(daemon.join().unwrap(), Request::Reload);
 }
 
 #[test]

@@ -188,6 +188,7 @@ impl Class {
         check_max_priority(&class, &mut section);
         let placed = Placed {
             sound: section.notes.faults.len() == faults,
+            default_is_known: !section.is_wrong("default"),
             span: section.span(),
             name: section.span_of("name"),
             default: section.span_of("default"),
@@ -210,6 +211,8 @@ pub(crate) struct Placed {
     pub(crate) class: Class,
     /// Nothing was wrong with it; otherwise its rules may not be what was meant.
     sound: bool,
+    /// Whether it is the default is known: what it says of that is not wrong.
+    default_is_known: bool,
     span: Range<usize>,
     name: Range<usize>,
     default: Range<usize>,
@@ -234,7 +237,7 @@ fn check_selectors(class: &Class, section: &mut Section<'_, '_>) {
         for key in SELECTORS {
             section.forbid(key, "the default class has every packet no other class has");
         }
-    } else if !selects {
+    } else if !selects && !section.is_wrong("default") {
         let span = section.span();
         section.notes.missing(
             span,
@@ -248,8 +251,8 @@ fn check_selectors(class: &Class, section: &mut Section<'_, '_>) {
             "dscp" => class.dscp.is_empty(),
             _ => class.local_port.is_empty(),
         };
-        let span = section.span_of(key);
-        if section.has(key) && empty && section.notes.faults.iter().all(|fault| !within(&fault.span, &span)) {
+        if section.has(key) && empty && !section.is_wrong(key) {
+            let span = section.span_of(key);
             section.notes.advise(span, "an empty list matches nothing", "leave it out to match anything");
         }
     }
@@ -268,10 +271,6 @@ fn check_max_priority(class: &Class, section: &mut Section<'_, '_>) {
             "leave it out to forbid raising: a program may lower its paths without it",
         );
     }
-}
-
-fn within(inner: &Range<usize>, outer: &Range<usize>) -> bool {
-    outer.start <= inner.start && inner.end <= outer.end
 }
 
 fn read_reserve(section: &mut Section<'_, '_>) -> Option<Reserve> {
@@ -381,7 +380,8 @@ fn check_openings(classes: &[Placed], together: bool, notes: &mut Notes) {
 fn check_default(classes: &[Placed], notes: &mut Notes) {
     let mut defaults = classes.iter().filter(|placed| placed.class.default);
     let first = defaults.next();
-    if let (None, Some(class)) = (first, classes.first()) {
+    let all_are_known = classes.iter().all(|placed| placed.default_is_known);
+    if let (None, Some(class), true) = (first, classes.first(), all_are_known) {
         let help = "one class must have the packets no other has: `default = true`";
         notes.missing(class.span.clone(), "no class is the default".to_owned(), help.to_owned());
     }

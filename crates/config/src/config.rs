@@ -78,6 +78,12 @@ impl Config {
         self.classes.iter().position(|class| class.default).unwrap_or(0)
     }
 
+    /// Whether a text that may be wrong is meant as a configuration: it has a device, which no graph has.
+    pub fn is_one(text: &str) -> bool {
+        let (table, _) = DeTable::parse_recoverable(if text.len() > LONGEST { "" } else { text });
+        table.get_ref().contains_key("device")
+    }
+
     fn read(mut file: Section<'_, '_>) -> Self {
         if !file.has("device") {
             let help = "say at least where: `[device]` and `interface = \"eth0\"`";
@@ -165,6 +171,9 @@ const SYNTAX_FAULTS: usize = 16;
 
 /// The parser's message, where it is one that helps; else what it comes from.
 fn syntax_fault(message: &str, span: Range<usize>, text: &str) -> Fault {
+    if let Some(fault) = without_quotes(message, &span, text) {
+        return fault;
+    }
     let written = text.get(span.clone()).unwrap_or_default().trim();
     let (message, help) = match message.strip_prefix("string values must be quoted") {
         None => (message.replace('\n', " "), None),
@@ -175,6 +184,27 @@ fn syntax_fault(message: &str, span: Range<usize>, text: &str) -> Fault {
         }
     };
     Fault { span, message, help }
+}
+
+/// What begins as `true`, a number or a time of day does, and is none: a text whose quotes are missing, such
+/// as `native` or `10.0.0.1`. The parser takes it for what it begins as.
+fn without_quotes(message: &str, span: &Range<usize>, text: &str) -> Option<Fault> {
+    const TAKEN_FOR: [&str; 3] = ["invalid float", "invalid boolean", "invalid datetime"];
+    if !TAKEN_FOR.iter().any(|taken| message.starts_with(taken)) {
+        return None;
+    }
+    let ends = |c: char| c.is_whitespace() || "=,[]{}#\"'".contains(c);
+    let start = span.start - text.get(..span.start)?.rsplit(ends).next()?.len();
+    let word = text.get(start..)?.split(ends).next()?;
+    let small = word.to_ascii_lowercase();
+    let help = match &*small {
+        "true" | "false" => format!("it is written small: `{small}`"),
+        _ if word.contains(|c: char| c.is_alphabetic() || c == ':') || word.matches('.').count() > 1 => {
+            format!("a text is in quotes: `\"{}\"`", word.escape_debug())
+        }
+        _ => return None,
+    };
+    Some(Fault { span: start..start + word.len(), message: "this is no value".to_owned(), help: Some(help) })
 }
 
 /// Every key a configuration can have, with the section it is in, such as

@@ -192,6 +192,28 @@ impl Device {
 
     /// What goes with what.
     fn check(&self, section: &mut Section<'_, '_>) {
+        if !section.is_wrong("kind") {
+            self.check_kind(section);
+        }
+        if self.mode == XdpMode::Ingress {
+            section.forbid("queues", "`mode = \"ingress\"` receives from all");
+        }
+        if self.napi != Napi::Threaded && !section.is_wrong("napi") && self.kind == DeviceKind::Xdp {
+            for key in ["napi_cpu", "receive"] {
+                section.forbid(key, "it needs `napi = \"threaded\"`");
+            }
+        }
+        if let Some(mtu) = self.mtu.filter(|mtu| self.speaks_v6() && *mtu < LEAST_MTU6) {
+            let message = format!("`mtu` is {mtu}, and IPv6 needs {LEAST_MTU6} (RFC 8200 §5)");
+            section.notes.fault(section.span_of("mtu"), message);
+        }
+        if !self.speaks_v6() && self.kind != DeviceKind::Xdp {
+            section.forbid("gateway6", "it needs an `address6`, or `router_advertisements = true`");
+        }
+    }
+
+    /// What goes with the kind.
+    fn check_kind(&self, section: &mut Section<'_, '_>) {
         if self.kind == DeviceKind::Xdp {
             for key in [
                 "address",
@@ -219,21 +241,6 @@ impl Device {
             for key in ["queues", "mode", "ring", "napi", "napi_cpu", "receive", "linux_packets"] {
                 section.forbid(key, "only `kind = \"xdp\"` has it");
             }
-        }
-        if self.mode == XdpMode::Ingress {
-            section.forbid("queues", "`mode = \"ingress\"` receives from all");
-        }
-        if self.napi != Napi::Threaded && self.kind == DeviceKind::Xdp {
-            for key in ["napi_cpu", "receive"] {
-                section.forbid(key, "it needs `napi = \"threaded\"`");
-            }
-        }
-        if let Some(mtu) = self.mtu.filter(|mtu| self.speaks_v6() && *mtu < LEAST_MTU6) {
-            let message = format!("`mtu` is {mtu}, and IPv6 needs {LEAST_MTU6} (RFC 8200 §5)");
-            section.notes.fault(section.span_of("mtu"), message);
-        }
-        if !self.speaks_v6() && self.kind != DeviceKind::Xdp {
-            section.forbid("gateway6", "it needs an `address6`, or `router_advertisements = true`");
         }
     }
 
@@ -269,6 +276,8 @@ impl Device {
 fn read_interface(section: &mut Section<'_, '_>, kind: DeviceKind) -> Option<Interface> {
     let interface = section.read("interface");
     match kind {
+        // What it needs nobody knows.
+        _ if section.is_wrong("kind") => interface,
         DeviceKind::Xdp | DeviceKind::Packet => {
             section.require("interface", "say which one: `interface = \"eth0\"`; `ip link` lists them");
             interface

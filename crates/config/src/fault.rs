@@ -111,9 +111,23 @@ impl Faults {
 }
 
 /// A text that commands no terminal.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let harmless = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(harmless).collect()
+}
+
+/// The same for a text of several lines in which every place stays where it is: what replaces a command is as long.
+fn plain_in_place(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    // The end of a line may be both of these.
+    for c in text.replace("\r\n", " \n").chars() {
+        if c.is_control() && !matches!(c, '\t' | '\n') {
+            shown.extend(std::iter::repeat_n('?', c.len_utf8()));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// The most characters shown of a line.
@@ -155,19 +169,20 @@ pub struct Drawn<'a> {
 }
 
 impl Faults {
-    /// The faults as diagnostics, to be drawn by a handler of miette's.
+    /// The faults as diagnostics, to be drawn by a handler of miette's. Nothing in them commands the terminal.
     pub fn drawn(&self) -> impl Iterator<Item = Drawn<'_>> {
-        self.faults.iter().map(|fault| Drawn {
+        let (name, text): (_, Arc<str>) = (plain(&self.name), plain_in_place(&self.text).into());
+        self.faults.iter().map(move |fault| Drawn {
             faults: self,
             fault,
-            source: miette::NamedSource::new(&self.name, Arc::clone(&self.text)),
+            source: miette::NamedSource::new(&name, Arc::clone(&text)),
         })
     }
 }
 
 impl fmt::Display for Drawn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.fault.message)
+        f.write_str(&plain(&self.fault.message))
     }
 }
 
@@ -175,7 +190,7 @@ impl std::error::Error for Drawn<'_> {}
 
 impl miette::Diagnostic for Drawn<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.fault.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.fault.help.as_ref().map(|help| Box::new(plain(help)) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
@@ -215,6 +230,21 @@ mod tests {
         let told = printed(&text, 100_000..100_003);
         assert!(told.contains("f:1:100001:") && told.contains("1 | \u{fffd}[31mred\n"));
         assert!(told.len() < 200);
+    }
+
+    #[test]
+    fn what_is_drawn_commands_no_terminal_and_keeps_its_places() {
+        let text = "a\x1b[31m\u{9b}2J\r\n\tb = é\n";
+        let fault = Fault { span: 0..1, message: "\x1b[2J".into(), help: Some("\x07".into()) };
+        let faults = Faults::new("\x1bf", text, vec![fault]);
+        assert_eq!(plain_in_place(text), "a?[31m??2J \n\tb = é\n");
+        let drawn = faults.drawn().next().unwrap();
+        let source = miette::Diagnostic::source_code(&drawn).unwrap();
+        let shown = source.read_span(&(0..text.len()).into(), 0, 0).unwrap();
+        assert!(shown.data().starts_with(b"a?[31m??2J \n"), "{:?}", String::from_utf8_lossy(shown.data()));
+        assert_eq!(shown.name(), Some("\u{fffd}f"));
+        let help = miette::Diagnostic::help(&drawn).unwrap().to_string();
+        assert_eq!((drawn.to_string(), help), ("\u{fffd}[2J".to_owned(), "\u{fffd}".to_owned()));
     }
 
     #[test]

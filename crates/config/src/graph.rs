@@ -301,7 +301,10 @@ fn check_links(modules: &[Module], links: &[Link], notes: &mut Notes) {
 
 fn check_exists(modules: &[Module], name: &str, span: &Range<usize>, notes: &mut Notes) {
     if !name.is_empty() && !modules.iter().any(|module| module.name == name) {
-        let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+        // One whose name is missing, wrong or another's is a fault of its own.
+        let mut seen = BTreeSet::from([""]);
+        let names: Vec<&str> =
+            modules.iter().map(|module| module.name.as_str()).filter(|&name| seen.insert(name)).collect();
         let message = format!("there is no module `{}`", name.escape_debug());
         notes.missing(span.clone(), message, suggestion(name, &names));
     }

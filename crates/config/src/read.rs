@@ -131,6 +131,14 @@ impl<'a, 'i> Section<'a, 'i> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
+    /// Whether `key` has been read and its value is wrong: what was meant nobody knows, and what goes with it is not
+    /// judged.
+    pub(crate) fn is_wrong(&self, key: &str) -> bool {
+        let span = self.span_of(key);
+        let inside = |fault: &Fault| span.start <= fault.span.start && fault.span.end <= span.end;
+        self.has(key) && self.notes.faults.iter().any(inside)
+    }
+
     fn raw(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'i>>> {
         self.known.push(key);
         self.notes.keys.push((self.name.clone(), key));

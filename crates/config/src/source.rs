@@ -1,5 +1,6 @@
 //! A file's text, read with a limit: configuration comes from outside like everything else.
 
+use crate::fault::plain;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -83,19 +84,33 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(name, error) if error.kind() == io::ErrorKind::NotFound => {
-                write!(f, "there is no file `{name}`")
+                write!(f, "there is no file `{}`", plain(name))
             }
-            Self::Io(name, error) => write!(f, "`{name}` cannot be read: {error}"),
+            Self::Io(name, error) => write!(f, "`{}` cannot be read: {error}", plain(name)),
             Self::TooLong(name, longest) => {
-                write!(f, "`{name}` is longer than {longest} bytes, which no such file is")
+                write!(f, "`{}` is longer than {longest} bytes, which no such file is", plain(name))
             }
             Self::NotText(name, error) => {
                 let at = error.utf8_error().valid_up_to();
-                write!(f, "`{name}` is not text: byte {at} is not UTF-8")
+                write!(f, "`{}` is not text: byte {at} is not UTF-8", plain(name))
             }
-            Self::Named(configuration, what, why) => write!(f, "{why}; `{configuration}` names it {what}"),
+            Self::Named(configuration, what, why) => {
+                write!(f, "{why}; `{}` names it {what}", plain(configuration))
+            }
         }
     }
 }
 
 impl std::error::Error for Unreadable {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_configuration_gives_commands_no_terminal() {
+        let why = Source::read(Path::new("/nonexistent/\x1b[2J")).unwrap_err().graph_of("silk\x07.toml");
+        let told = "there is no file `/nonexistent/\u{fffd}[2J`; `silk\u{fffd}.toml` names it as its graph";
+        assert_eq!(why.to_string(), told);
+    }
+}

@@ -26,10 +26,21 @@ impl Graph {
         let new = found.iter().filter(|fault| !is_known(&fault.what));
         new.map(|fault| Fault {
             span: self.place(&fault.place),
-            message: message(&fault.what),
+            message: self.message(fault),
             help: self.help(fault, catalogue),
         })
         .collect()
+    }
+
+    /// What is wrong, and with which module where its place, the line `[[module]]`, does not tell.
+    fn message(&self, fault: &silk_path::Fault) -> String {
+        let (text, _) = in_words(&fault.what);
+        let lacks = matches!(fault.what, What::MissingLink { .. } | What::MissingParameter(_));
+        let Place::Module(n) = &fault.place else { return text };
+        match self.modules.get(*n) {
+            Some(module) if lacks && !module.name.is_empty() => format!("module `{}`: {text}", module.name),
+            _ => text,
+        }
     }
 
     /// What to do about it: the nearest of what there is, or what the check itself says.
@@ -73,10 +84,6 @@ fn end(end: &Endpoint) -> End {
 /// What parsing finds by itself, for every reader of a graph.
 fn is_known(what: &What) -> bool {
     matches!(what, What::DuplicateModule(_) | What::UnknownModule { .. } | What::DuplicateLink)
-}
-
-fn message(what: &What) -> String {
-    in_words(what).0
 }
 
 /// What is wrong, and the advice, which follows a semicolon where there is any.

@@ -28,6 +28,45 @@ fn the_shortest_configuration_has_defaults_for_the_rest() {
     assert_eq!(short.control.mode.bits(), 0o660);
 }
 
+/// Line, message and advice of each fault.
+fn faults(text: &str) -> Vec<(usize, String, String)> {
+    let faults = Config::parse("silk.toml", text).unwrap_err();
+    let advice = |help: &Option<String>| help.clone().unwrap_or_default();
+    faults.iter().map(|fault| (faults.place(fault).0, fault.message.clone(), advice(&fault.help))).collect()
+}
+
+#[test]
+fn a_text_without_quotes_is_told_as_one_whatever_it_begins_as() {
+    let words = ["native", "inherit", "tap", "fixed-priority", "eth0"];
+    let numbers = ["10.0.0.1", "10.0.0.0/8", "02:00:00:00:00:01"];
+    for word in words.into_iter().chain(numbers) {
+        let help = format!("a text is in quotes: `\"{word}\"`");
+        let told = faults(&format!("[device]\ninterface = \"eth0\"\nmode = {word} # what is meant\n"));
+        assert_eq!(told, [(3, "this is no value".to_owned(), help)], "{word}");
+    }
+    let told = faults("[device]\ninterface = \"eth0\"\nredirects = False\n");
+    assert_eq!(told, [(3, "this is no value".to_owned(), "it is written small: `false`".to_owned())]);
+}
+
+#[test]
+fn what_goes_with_a_word_that_is_wrong_is_not_judged() {
+    let lines = |text: &str| faults(text).iter().map(|(line, ..)| *line).collect::<Vec<_>>();
+    let (named, classes) = ("[device]\ninterface = \"eth0\"\n", "[[class]]\nname = \"a\"\n");
+    assert_eq!(lines(&format!("{named}kind = \"pakcet\"\naddress = \"10.0.0.2/24\"\nring = 64\n")), [3]);
+    assert_eq!(lines("[device]\nkind = \"tpa\"\naddress = \"10.0.0.2/24\"\n"), [2]);
+    assert_eq!(lines(&format!("{named}napi = \"thread\"\nnapi_cpu = 1\nreceive = \"prompt\"\n")), [3]);
+    assert_eq!(lines(&format!("{named}{classes}default = \"yes\"\n")), [5]);
+}
+
+#[test]
+fn a_link_to_no_module_is_told_the_modules_that_have_a_name() {
+    let text = "links = [\"tpc.down -> nowhere.up\"]\n[[module]]\nname = \"ip\"\n[[module]]\nname = \"ip\"\n\
+                [[module]]\nkind = \"eth\"\n[[module]]\nname = \"a b\"\n[[module]]\nname = \"tcp\"\n";
+    let faults = Graph::parse("graph.toml", text).unwrap_err();
+    let nowhere = faults.iter().find(|fault| fault.message == "there is no module `nowhere`").unwrap();
+    assert_eq!(nowhere.help.as_deref(), Some("there is `ip` and `tcp`"));
+}
+
 #[test]
 fn packets_belong_to_the_first_class_with_a_matching_rule() {
     let config = config(EVERYTHING);
@@ -133,7 +172,7 @@ kind = "udb"
             "1:10 a service of type net cannot be linked to one of type resolve (provider); -",
             "1:33 module `udp` has no service `dwon`; it has up, down",
             "1:33 there is no module `eht`; did you mean `eth`?",
-            "3:1 its service `down` of type net must be linked; -",
+            "3:1 module `udp`: its service `down` of type net must be linked; -",
             "5:12 this must be true or false; -",
             "6:10 there is no parameter `colour`; there is `checksum`",
             "11:1 there is no module of kind `udb`; did you mean `udp`?",

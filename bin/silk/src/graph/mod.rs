@@ -40,7 +40,7 @@ enum Format {
 /// Draws it on standard output.
 pub fn run(options: &Options) -> Result<(), Trouble> {
     let source = Source::read(&options.file)?;
-    if !Graph::is_one(&source.text) && Config::try_from(&source).is_ok() {
+    if !Graph::is_one(&source.text) && Config::is_one(&source.text) {
         return Err(Trouble::NoGraph(source.name));
     }
     // Only what is needed to draw it: modules of other makers may be drawn too.
