@@ -1,5 +1,6 @@
 //! Messages over a sequenced-packet Unix socket, with descriptors beside them.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, write};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -230,22 +231,34 @@ impl Lifeline {
         }
     }
 
-    /// Whether descriptors come with the next message, which stays there. To be asked of a line whose sender is
-    /// [vouched](Self::vouch) for.
+    /// Whether descriptors come with the next message, which stays there; they may where it cannot be looked at. To be asked of a line
+    /// whose sender is [vouched](Self::vouch) for.
     pub fn brings_descriptors(&self) -> bool {
         // There is room for what the kernel says of the sender alone.
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK | RecvFlags::CMSG_CLOEXEC;
-        let looked = recvmsg(&self.0, &mut [IoSliceMut::new(&mut [0])], &mut ancillary, flags);
-        looked.is_ok_and(|next| next.flags.contains(ReturnFlags::CTRUNC))
+        match recvmsg(&self.0, &mut [IoSliceMut::new(&mut [0])], &mut ancillary, flags) {
+            Ok(next) => next.flags.contains(ReturnFlags::CTRUNC),
+            Err(errno) => errno == Errno::AGAIN && self.has_something(),
+        }
     }
 
-    /// How long the next message is, which stays there; 1 where there will be none.
+    /// Whether there is a message, be it that a look finds none: whoever has given this end away, and kept a descriptor of it, may have
+    /// said that looks begin behind what is there (`SO_PEEK_OFF`). Who waits for messages would be told of that one again and again.
+    fn has_something(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// How long the next message is, which stays there; 1 where there will be none, and the most where it cannot be looked at.
     fn length_of_next(&self, flags: RecvFlags) -> Result<usize, WireError> {
         loop {
             match recv(&self.0, &mut [0; 1], flags | RecvFlags::PEEK | RecvFlags::TRUNC) {
                 Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if flags.contains(RecvFlags::DONTWAIT) && self.has_something() => {
+                    return Ok(MESSAGE);
+                }
                 Err(errno) => return Err(errno.into()),
                 Ok((_, length)) => return Ok(length.max(1)),
             }
@@ -283,6 +296,7 @@ mod tests {
     use super::*;
     use crate::{Refusal, Reply, Request};
     use proptest::prelude::*;
+    use std::process::Command;
 
     #[test]
     fn a_request_arrives_with_its_descriptor_and_its_senders_pid() {
@@ -327,6 +341,24 @@ mod tests {
             assert_eq!(ours.brings_descriptors(), count > 0, "{count}");
             assert_eq!(ours.receive::<Request>().unwrap().descriptors.len(), count);
         }
+    }
+
+    #[test]
+    fn a_message_that_a_look_does_not_find_is_received_all_the_same() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        ours.vouch().unwrap();
+        // Who has given our end away has kept a descriptor of it, and sets `SO_PEEK_OFF`.
+        let sets = "import socket; socket.socket(fileno=0).setsockopt(socket.SOL_SOCKET, 42, 1 << 20)";
+        let kept = ours.as_fd().try_clone_to_owned().unwrap();
+        assert!(Command::new("python3").args(["-c", sets]).stdin(kept).status().unwrap().success());
+        assert!(!ours.brings_descriptors());
+        assert!(matches!(ours.try_receive::<Request>(), Err(WireError::WouldBlock)), "there is none");
+        theirs.send(&Request::Bell, &[theirs.as_fd()]).unwrap();
+        assert!(ours.brings_descriptors());
+        let got: Received<Request> = ours.try_receive().unwrap();
+        assert_eq!((got.message, got.descriptors.len()), (Request::Bell, 1));
+        drop((theirs, got.descriptors));
+        assert!(matches!(ours.try_receive::<Request>(), Err(WireError::HungUp)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What programs have rung for: bytes they wrote, room they made, requests and options in their
 //! slots, taken from the arenas to the paths. Nothing here trusts what a slot says.
 
-use crate::between::names::{FamilyIndex, SocketName};
+use crate::between::names::SocketName;
 use crate::domain::engine::Engine;
 use crate::domain::socket_end::SocketEnd;
 use silk_instant::Instant;
@@ -11,17 +11,27 @@ use std::sync::atomic::Ordering::SeqCst;
 
 /// Sockets of one family that are looked at in one turn: it may have rung for as many as there can be, of which it has none.
 const RUNG: usize = 256;
+/// Of all families together: there may be many that ring all the time.
+const RUNG_IN_ALL: usize = 4 * RUNG;
 
 impl Engine {
-    /// Takes what the families have rung for to the paths: of each what it has rung for first.
+    /// Takes what the families have rung for to the paths: of each what it has rung for first. Where that is too much for one turn,
+    /// the families that were not heard are the first of the next. Whether there was anything.
     pub fn take_doorbells(&mut self, now: Instant) -> bool {
-        let mut rang = false;
-        let families: Vec<FamilyIndex> = self.families.keys().copied().collect();
-        for index in families {
+        let (mut rang, mut room) = (false, RUNG_IN_ALL);
+        for _ in 0..self.families.len() {
+            if room == 0 {
+                break;
+            }
+            let from = |index| self.families.range(index..).next().map(|(index, _)| *index);
+            let Some(index) = from(self.heard_next).or_else(|| from(0)) else { break };
+            self.heard_next = index.wrapping_add(1);
             let Some(family) = self.families.get_mut(&index) else { continue };
             let mut left = family.hear(self.domain);
             rang |= !left.is_empty();
-            for slot in left.drain(..RUNG.min(left.len())) {
+            let some = left.len().min(RUNG).min(room);
+            room -= some;
+            for slot in left.drain(..some) {
                 self.rung(SocketName { family: index, slot }, now);
             }
             if let Some(family) = self.families.get_mut(&index) {
@@ -209,5 +219,42 @@ impl Engine {
         for bell in [Bell::Cork(cork), Bell::NoDelay(options & option::NODELAY != 0), Bell::KeepAlive(keep)] {
             self.core.bell(id, bell, now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::family_end::FamilyEnd;
+    use crate::domain::rig;
+    use silk_stream::{Arena, Sizes};
+    use std::sync::Arc;
+
+    #[test]
+    fn of_many_families_that_ring_all_the_time_each_is_heard_in_its_turn() {
+        let mut engine = rig::engine("[[class]]\nname = \"all\"\ndefault = true\n");
+        let heard_at_once = (RUNG_IN_ALL / RUNG) as u32;
+        let families = 2 * heard_at_once - 1;
+        let arenas: Vec<_> =
+            (0..families).map(|_| Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap()).collect();
+        for (index, arena) in (0..).zip(&arenas) {
+            engine.families.insert(index, FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1)));
+        }
+        let ring = |arena: &Arena| {
+            let set = &arena.doorbell(0).unwrap().set;
+            (0..=RUNG as u32).for_each(|slot| set.mark(slot));
+        };
+        let unheard = || -> Vec<u32> {
+            let rings = |arena: &Arc<Arena>| arena.doorbell(0).unwrap().set.is_marked();
+            (0..).zip(&arenas).filter(|(_, arena)| rings(arena)).map(|(index, _)| index).collect()
+        };
+        arenas.iter().for_each(|arena| ring(arena));
+        assert!(engine.take_doorbells(Instant::ZERO));
+        assert_eq!(unheard(), (heard_at_once..families).collect::<Vec<_>>());
+        // Those that go on do not keep the others from being heard.
+        arenas.iter().take(heard_at_once as usize).for_each(|arena| ring(arena));
+        assert!(engine.take_doorbells(Instant::ZERO));
+        assert!(unheard().iter().all(|index| *index < heard_at_once), "{:?}", unheard());
+        assert!(engine.has_rung());
     }
 }

@@ -103,6 +103,8 @@ pub struct Engine {
     /// The congestion control of connections that nobody wishes otherwise for.
     pub(crate) usual_congestion: Algorithm,
     pub(crate) families: BTreeMap<FamilyIndex, FamilyEnd>,
+    /// This family, or the next that there is, is the first whose doorbells are looked at.
+    pub(crate) heard_next: FamilyIndex,
     pub(crate) sockets: Sockets,
     /// Connections that families have left, which no socket is needed for.
     pub(crate) going_on: BTreeSet<SocketName>,
@@ -174,6 +176,7 @@ impl Engine {
             keepalive: parts.keepalive,
             usual_congestion: parts.congestion,
             families: BTreeMap::new(),
+            heard_next: 0,
             ringing: Ringing::default(),
             sockets: Sockets::default(),
             going_on: BTreeSet::new(),
