@@ -54,16 +54,16 @@ impl Missed {
 
 static MISSED: Missed = Missed::nothing();
 
-/// Which lines are told, and how.
+/// Who hears the lines.
 #[derive(Clone, Copy)]
-struct Manner {
-    /// The least grave level that is.
+struct Hearer {
+    /// The least grave level that they want to hear of.
     least: Level,
     /// Each line begins with its level.
     is_marked: bool,
 }
 
-impl Manner {
+impl Hearer {
     /// Every line, as it is.
     const PLAIN: Self = Self { least: Level::Info, is_marked: false };
 
@@ -110,16 +110,16 @@ pub fn tell(level: Level, what: fmt::Arguments<'_>) {
     let mut shared = io::stderr().lock();
     let log = LOG.get_or_init(|| Log::behind(&shared));
     let least = LEAST.get().copied().unwrap_or(Level::Info);
-    let manner = Manner { least, is_marked: log.is_journal };
+    let hearer = Hearer { least, is_marked: log.is_journal };
     match &log.own {
-        Some(own) => line(&mut &*own, &MISSED, manner, level, what),
-        None => line(&mut shared, &MISSED, manner, level, what),
+        Some(own) => line(&mut &*own, &MISSED, hearer, level, what),
+        None => line(&mut shared, &MISSED, hearer, level, what),
     }
 }
 
 /// Tells who has started the daemon a line, on standard output.
 pub fn print(what: fmt::Arguments<'_>) {
-    line(&mut io::stdout().lock(), &Missed::nothing(), Manner::PLAIN, Level::Notice, what);
+    line(&mut io::stdout().lock(), &Missed::nothing(), Hearer::PLAIN, Level::Notice, what);
 }
 
 /// Whether the journal reads what has this device and this inode, by what the service manager has said of its
@@ -145,17 +145,17 @@ fn reopen(to: impl AsFd) -> Option<File> {
 fn line(
     to: &mut (impl Write + AsFd),
     missed: &Missed,
-    manner: Manner,
+    hearer: Hearer,
     level: Level,
     what: fmt::Arguments<'_>,
 ) {
     // The less grave are the greater ones.
-    if level > manner.least {
+    if level > hearer.least {
         return;
     }
     let mut write = |level, text: &str| {
         let end = if missed.cut.load(Relaxed) { "\n" } else { "" };
-        let text = format!("{end}{}\n", manner.written(level, text));
+        let text = format!("{end}{}\n", hearer.written(level, text));
         let done = write(to, text.as_bytes());
         if done > 0 {
             missed.cut.store(done < text.len(), Relaxed);
@@ -207,14 +207,14 @@ mod tests {
 
     /// Tells a line as it is.
     fn plainly(to: &mut (impl Write + AsFd), missed: &Missed, what: fmt::Arguments<'_>) {
-        line(to, missed, Manner::PLAIN, Level::Notice, what);
+        line(to, missed, Hearer::PLAIN, Level::Notice, what);
     }
 
     /// What is read of a log in which a message of each level has been told so.
-    fn told(manner: Manner) -> String {
+    fn told(hearer: Hearer) -> String {
         let (theirs, mut ours) = io::pipe().unwrap();
         for level in Level::value_variants() {
-            line(&mut ours, &Missed::nothing(), manner, *level, format_args!("silkd: {level:?}"));
+            line(&mut ours, &Missed::nothing(), hearer, *level, format_args!("silkd: {level:?}"));
         }
         drop(ours);
         io::read_to_string(theirs).unwrap()
@@ -223,25 +223,25 @@ mod tests {
     #[test]
     fn what_is_graver_than_people_want_to_hear_of_is_told_too_and_what_is_less_is_not() {
         let all = "silkd: Error\nsilkd: Warning\nsilkd: Notice\nsilkd: Info\n";
-        assert_eq!(told(Manner::PLAIN), all);
+        assert_eq!(told(Hearer::PLAIN), all);
         for (least, count) in [(Level::Error, 1), (Level::Warning, 2), (Level::Notice, 3), (Level::Info, 4)] {
             let expected: String = all.split_inclusive('\n').take(count).collect();
-            assert_eq!(told(Manner { least, ..Manner::PLAIN }), expected);
+            assert_eq!(told(Hearer { least, ..Hearer::PLAIN }), expected);
         }
     }
 
     #[test]
     fn lines_that_nobody_wants_are_not_among_the_lost() {
-        let (missed, manner) = (Missed::nothing(), Manner { least: Level::Warning, ..Manner::PLAIN });
+        let (missed, hearer) = (Missed::nothing(), Hearer { least: Level::Warning, ..Hearer::PLAIN });
         let mut full = File::create("/dev/full").unwrap();
         for level in Level::value_variants() {
-            line(&mut full, &missed, manner, *level, format_args!("silkd: lost"));
+            line(&mut full, &missed, hearer, *level, format_args!("silkd: lost"));
         }
         assert_eq!(missed.lines.load(Relaxed), 2);
         let (theirs, mut ours) = io::pipe().unwrap();
-        line(&mut ours, &missed, manner, Level::Notice, format_args!("silkd: not told"));
+        line(&mut ours, &missed, hearer, Level::Notice, format_args!("silkd: not told"));
         assert_eq!(missed.lines.load(Relaxed), 2);
-        line(&mut ours, &missed, manner, Level::Warning, format_args!("silkd: on"));
+        line(&mut ours, &missed, hearer, Level::Warning, format_args!("silkd: on"));
         drop(ours);
         let heard = io::read_to_string(theirs).unwrap();
         assert_eq!(heard, "silkd: lines that nobody read, and are lost: 2\nsilkd: on\n");
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_journal_is_told_the_level_of_each_line_of_a_message() {
-        let marked = Manner { is_marked: true, ..Manner::PLAIN };
+        let marked = Hearer { is_marked: true, ..Hearer::PLAIN };
         assert_eq!(told(marked), "<3>silkd: Error\n<4>silkd: Warning\n<5>silkd: Notice\n<6>silkd: Info\n");
         let missed = Missed::nothing();
         missed.lines.store(1, Relaxed);
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_was_cut_ends_before_the_next_level_begins() {
-        let (missed, marked) = (Missed::nothing(), Manner { is_marked: true, ..Manner::PLAIN });
+        let (missed, marked) = (Missed::nothing(), Hearer { is_marked: true, ..Hearer::PLAIN });
         missed.cut.store(true, Relaxed);
         let (theirs, mut ours) = io::pipe().unwrap();
         line(&mut ours, &missed, marked, Level::Notice, format_args!("silkd: on"));

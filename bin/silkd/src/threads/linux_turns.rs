@@ -4,7 +4,7 @@
 use crate::say::say;
 use crate::threads::linux_share::{LinuxShare, Turn, own_time};
 use crate::threads::priority::{self, HIGHEST, Scheduling};
-use rustix::thread::gettid;
+use crate::threads::thread_number;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
@@ -82,7 +82,7 @@ fn comes_back(usual: Scheduling) -> bool {
     let (tell, told) = mpsc::channel();
     let (done, wait) = mpsc::channel::<()>();
     let trial = move || {
-        let _ = tell.send(own_number());
+        let _ = tell.send(thread_number::own());
         let _ = wait.recv();
     };
     let Ok(thread) = Builder::new().name("silk-trial".to_owned()).spawn(trial) else { return false };
@@ -93,11 +93,6 @@ fn comes_back(usual: Scheduling) -> bool {
     drop(done);
     let _ = thread.join();
     tried.is_ok()
-}
-
-/// The calling thread.
-fn own_number() -> u32 {
-    gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// Who ends turns in time.
@@ -121,7 +116,7 @@ impl Keeper {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
         let (turn, last) = (AtomicBool::new(false), AtomicBool::new(false));
         let shared = Arc::new(Shared { timer, turn, last });
-        let executor = own_number();
+        let executor = thread_number::own();
         let keeps = shared.clone();
         let keeper = move || {
             // Where that is refused the executor is an ordinary thread, too.
@@ -227,7 +222,7 @@ mod tests {
         let executor = std::thread::spawn(move || {
             let Some(mut turns) = turns() else { return };
             works(&mut turns);
-            tell.send(own_number()).unwrap();
+            tell.send(thread_number::own()).unwrap();
             // Not at its turns again: as good as one that never gets to run.
             let _ = wait.recv();
         });

@@ -201,7 +201,7 @@ mod tests {
         let gate = std::sync::mpsc::channel::<()>();
         let known = std::sync::mpsc::channel();
         let raised = std::thread::spawn(move || {
-            known.0.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap();
+            known.0.send(crate::threads::thread_number::own()).unwrap();
             gate.1.recv().unwrap();
             let is_fifo = |policy: io::Result<i32>| policy.unwrap() & 0xff == libc::SCHED_FIFO;
             let own = is_fifo(crate::sys::scheduler_of(0));
@@ -220,9 +220,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_no_process_is_known_as_well_and_one_that_is_not_there_is_not() {
-        let there = std::thread::spawn(|| {
-            ProgramThread::of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).unwrap()
-        });
+        let there = std::thread::spawn(|| ProgramThread::of(crate::threads::thread_number::own()).unwrap());
         let thread = there.join().unwrap();
         while thread.schedule(Scheduling::Ordinary).is_ok() {}
         assert!(ProgramThread::of(u32::MAX >> 2).is_err() && ProgramThread::of(0).is_err());

@@ -4,7 +4,7 @@
 //! Once that has happened, whichever program it was, executors ring by what cannot let them wait, and costs more.
 
 use crate::sys::{self, Signaller};
-use rustix::thread::gettid;
+use crate::threads::thread_number;
 use silk_stream::wake;
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
@@ -40,7 +40,7 @@ pub struct Ringing {
 impl Ringers {
     /// The calling thread rings event sets from now on.
     pub fn join(&self) -> Ringing {
-        let tid = gettid().as_raw_nonzero().get().unsigned_abs();
+        let tid = thread_number::own();
         let own = Arc::new(Ringer { tid, turn: AtomicU32::new(0) });
         self.all.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
         Ringing { own, wary: self.wary.clone(), signaller: RefCell::default() }

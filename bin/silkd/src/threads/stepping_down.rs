@@ -10,7 +10,7 @@
 use crate::threads::cpu_time::CpuTime;
 use crate::threads::priority::{self, Scheduling};
 use crate::threads::receiving::Receiving;
-use rustix::thread::gettid;
+use crate::threads::thread_number;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -99,7 +99,7 @@ pub struct RealTime(Arc<Shared>);
 impl RealTime {
     /// The calling thread is an executor's, and scheduled as `usual` unless it has stepped down.
     pub fn join(&self, usual: Scheduling) {
-        let time = CpuTime::of(gettid().as_raw_nonzero().get().unsigned_abs());
+        let time = CpuTime::of(thread_number::own());
         self.0.executors.lock().unwrap_or_else(PoisonError::into_inner).push(Executor { time, usual });
     }
 

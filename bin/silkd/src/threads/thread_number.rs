@@ -8,6 +8,11 @@ use std::os::fd::AsFd;
 /// Threads that are asked one by one for their numbers, at most: all other programs wait meanwhile.
 const ASKED: usize = 1024;
 
+/// That of the calling thread.
+pub fn own() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// The number, in the daemon's namespace, of the thread that process `pid`, a number of the daemon's, knows as `own`;
 /// `None`: it has no such thread.
 pub fn find(pid: u32, own: u32) -> Option<u32> {
@@ -60,7 +65,7 @@ mod tests {
 
     #[test]
     fn in_the_daemons_own_namespace_it_is_the_same() {
-        let (pid, tid) = (std::process::id(), rustix::thread::gettid().as_raw_nonzero().get() as u32);
+        let (pid, tid) = (std::process::id(), own());
         assert_ne!(pid, tid, "tests have threads of their own");
         assert_eq!(find(pid, pid), Some(pid));
         assert_eq!(find(pid, tid), Some(tid));
